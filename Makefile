@@ -1,0 +1,37 @@
+# Every target sets up what it needs: `make demo` and `make test` work on a fresh clone with Python >= 3.11.
+PYTHON ?= python3
+VENV := .venv
+ifeq ($(OS),Windows_NT)
+  BIN := $(VENV)/Scripts
+else
+  BIN := $(VENV)/bin
+endif
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(READY)
+	$(BIN)/isde demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Rebuilt only when pyproject.toml is newer than the last complete installation.
+$(READY): pyproject.toml
+	$(PYTHON) -c "import sys; v = sys.version_info; sys.exit(v < (3, 11) and f'isde needs Python 3.11 or newer, and $(PYTHON) is {v.major}.{v.minor}: call make PYTHON=python3.11')"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -c "open('$(READY)', 'w').close()"
+
+clean:
+	$(PYTHON) -c "import shutil; shutil.rmtree('$(VENV)', ignore_errors=True)"

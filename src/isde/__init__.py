@@ -1,0 +1,64 @@
+"""Independence Structure Density Estimation: which columns move together, and a density built from that."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isde.artifacts import load
+    from isde.density import fit_blocks
+    from isde.estimator import ISDE
+    from isde.partitions import (
+        count_partitions,
+        edit_distance,
+        enumerate_partitions,
+        random_partition,
+        random_walk,
+    )
+    from isde.scores import SubsetScores, score_subsets
+    from isde.selection import Selection
+    from isde.solvers import select_partition
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ISDE": "estimator",
+    "Selection": "selection",
+    "SubsetScores": "scores",
+    "count_partitions": "partitions",
+    "edit_distance": "partitions",
+    "enumerate_partitions": "partitions",
+    "fit_blocks": "density",
+    "load": "artifacts",
+    "random_partition": "partitions",
+    "random_walk": "partitions",
+    "score_subsets": "scores",
+    "select_partition": "solvers",
+}
+
+__all__ = [
+    "ISDE",
+    "Selection",
+    "SubsetScores",
+    "count_partitions",
+    "edit_distance",
+    "enumerate_partitions",
+    "fit_blocks",
+    "load",
+    "random_partition",
+    "random_walk",
+    "score_subsets",
+    "select_partition",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when first used: scikit-learn and numba take a second that `isde --help` should not.
+    if name in _HOMES:
+        return getattr(import_module(f"isde.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'isde' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

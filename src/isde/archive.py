@@ -1,0 +1,127 @@
+"""One file for everything isde saves: a zip of `.npy` arrays and one JSON header. No pickle, ever.
+
+The header lists each array with its shape, type and SHA-256, so that damage is noticed and a huge declared shape is
+refused before memory is asked for. Files appear under their name only when they are complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isde.errors import InputError
+
+FORMAT = "isde"
+FORMAT_VERSION = 1
+HEADER = "header.json"
+HEADER_BYTES_MAX = 1 << 26
+DTYPES = {"<f8", "<i8", "|b1"}
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def write_archive(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write header and arrays to `path`, in place of what was there, all or nothing."""
+    members = {name: _to_bytes(array) for name, array in arrays.items()}
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
+    top = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "kind": kind,
+        "sha256": digests,
+        "content": dict(header),
+    }
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is no folder: create it first, or save somewhere else.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                archive.writestr(HEADER, json.dumps(top, indent=1, allow_nan=False))
+                for name, data in members.items():
+                    archive.writestr(f"{name}.npy", data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_archive(path: str | Path) -> tuple[str, dict[str, Any], Arrays]:
+    """Kind, header and arrays of a file written by `write_archive`; `InputError` for anything else."""
+    path = Path(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            top = _read_header(archive, path)
+            arrays = {name: _read_array(archive, name, digest, path) for name, digest in top["sha256"].items()}
+            expected = {HEADER} | {f"{name}.npy" for name in arrays}
+            if set(archive.namelist()) != expected:
+                raise InputError(f"{path} holds other members than its header lists: it was changed after saving.")
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist.") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder, not a file saved by isde.") from None
+    except (zipfile.BadZipFile, EOFError, KeyError, ValueError, NotImplementedError, OSError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{path} is no file saved by isde, or it is damaged or cut short ({error}); save it again."
+        ) from error
+    return top["kind"], top["content"], arrays
+
+
+def _read_header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
+    if archive.getinfo(HEADER).file_size > HEADER_BYTES_MAX:
+        raise InputError(f"{path} declares a header of more than {HEADER_BYTES_MAX >> 20} MB: not saved by isde.")
+    top = json.loads(archive.read(HEADER))
+    if not isinstance(top, dict) or top.get("format") != FORMAT:
+        raise InputError(f"{path} is no file saved by isde.")
+    if top.get("version") != FORMAT_VERSION:
+        raise InputError(
+            f"{path} has format version {top.get('version')!r}, this isde reads version {FORMAT_VERSION}: "
+            "upgrade isde (pip install --upgrade isde)."
+        )
+    shapes = (("kind", str), ("sha256", dict), ("content", dict))
+    if any(not isinstance(top.get(key), kind) for key, kind in shapes):
+        raise InputError(f"{path} has a header without {', '.join(k for k, _ in shapes)}: it is damaged.")
+    return top
+
+
+def _read_array(archive: zipfile.ZipFile, name: str, digest: str, path: Path) -> NDArray[Any]:
+    info = archive.getinfo(f"{name}.npy")
+    # A stored member cannot be larger than the file: no small file asks for gigabytes.
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size > path.stat().st_size:
+        raise InputError(f"{path}: array {name!r} is not stored as isde stores it.")
+    data = archive.read(info)
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise InputError(f"{path}: array {name!r} differs from its checksum: the file is damaged.")
+    buffer = io.BytesIO(data)
+    version = np.lib.format.read_magic(buffer)
+    if version != (1, 0):
+        raise InputError(f"{path}: array {name!r} has an unknown .npy version.")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(buffer)
+    if dtype.str not in DTYPES or fortran:
+        raise InputError(f"{path}: array {name!r} has type {dtype.str}, isde saves {', '.join(sorted(DTYPES))}.")
+    values = np.frombuffer(data, dtype=dtype, offset=buffer.tell())
+    return values.reshape(shape).copy()
+
+
+def _to_bytes(array: NDArray[Any]) -> bytes:
+    array = np.asarray(array)
+    # np.ascontiguousarray would turn a scalar into a vector; order="C" keeps the shape.
+    plain = array.astype({"f": "<f8", "i": "<i8", "u": "<i8", "b": "|b1"}[array.dtype.kind], order="C")
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, plain, version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()

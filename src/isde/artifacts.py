@@ -1,0 +1,32 @@
+"""`isde.load`: whatever isde has saved, by path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from isde.archive import read_archive
+from isde.density import ProductDensity
+from isde.errors import InputError, ISDEError
+from isde.estimator import ISDE
+from isde.scores import SubsetScores
+
+MODEL_FILE = "model.isde"
+"""What the command line calls it inside a run folder."""
+
+KINDS = {"model": ISDE, "scores": SubsetScores, "density": ProductDensity}
+
+
+def load(path: str | Path) -> ISDE | SubsetScores | ProductDensity:
+    """A saved model, score table or density; for the folder of a run, its model."""
+    path = Path(path)
+    if path.is_dir():
+        if not (path / MODEL_FILE).is_file():
+            raise InputError(f"{path} holds no {MODEL_FILE}: it is no folder made by isde fit.")
+        path = path / MODEL_FILE
+    kind, header, arrays = read_archive(path)
+    if kind not in KINDS:
+        raise InputError(f"{path} holds a {kind!r}, which this isde does not know: upgrade isde.")
+    try:
+        return KINDS[kind].from_archive(header, arrays)  # type: ignore[attr-defined, no-any-return]
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, ISDEError) as error:
+        raise InputError(f"{path} is damaged: its content does not fit together ({error}).") from error

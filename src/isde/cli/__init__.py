@@ -1,0 +1,72 @@
+"""The command line: `isde fit`, `score`, `sample`, `info`, `demo`. One file per command: parse, call, print.
+
+Results go to standard output, talk and progress to standard error. Exit code 2 is misuse (a wrong option, unusable
+data), 1 is failure. Nothing heavy is imported until a command runs: `isde --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import import_module
+from typing import Any
+
+import click
+
+from isde import __version__
+from isde.errors import ISDEError
+
+COMMANDS = {
+    "fit": "Find the blocks of a table and fit its density.",
+    "score": "Log-density of new rows under a fitted model.",
+    "sample": "Draw rows from a fitted model.",
+    "info": "What a run found: blocks, gains, proof.",
+    "demo": "Fit built-in data and show the result.",
+}
+
+
+class LazyGroup(click.Group):
+    """Loads a command's module only when that command runs; turns errors into one sentence and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"isde.cli.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        warnings.showwarning = _print_warning
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if "--debug" in sys.argv:
+                raise
+            click.echo(f"Error: {_sentence(error)}", err=True)
+            # Misuse is a ValueError or TypeError, InputError included; all else is our failure or the machine's.
+            ctx.exit(2 if isinstance(error, ValueError | TypeError) else 1)
+
+
+def _sentence(error: Exception) -> str:
+    expected = isinstance(error, ISDEError | ValueError | TypeError | OSError)
+    text = str(error) or type(error).__name__
+    return text if expected else f"{type(error).__name__}: {text} (run again with --debug to see where)"
+
+
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"Warning: {message}", err=True)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="isde")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def main() -> None:
+    """Independence Structure Density Estimation: which columns move together, proved optimal, and their density."""

@@ -1,0 +1,101 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+debug_option = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+jobs_option = click.option("--jobs", type=int, default=-1, show_default=True, help="Workers; -1 means all cores.")
+quiet_option = click.option("--quiet", is_flag=True, help="No progress on standard error.")
+
+
+def table_options(command: Command) -> Command:
+    """How a data file is read."""
+    for option in (
+        click.option("--columns", help="Columns to use, by name, separated by commas."),
+        click.option(
+            "--header/--no-header", default=None, help="First row of a text file holds names.  [default: see]"
+        ),
+        click.option("--separator", help="Separator of a text file.  [default: ',' for csv, tab for tsv]"),
+    ):
+        command = option(command)
+    return command
+
+
+def fit_options(command: Command) -> Command:
+    """Everything the estimator takes."""
+    for option in reversed(
+        (
+            click.option("-k", "--max-block-size", type=int, default=3, show_default=True, help="Largest block."),
+            click.option(
+                "--marginal",
+                type=click.Choice(["kde", "gaussian", "gaussian-zero-mean"]),
+                default="kde",
+                show_default=True,
+                help="Density family of a block.",
+            ),
+            click.option("--fit-rows", "-m", type=int, help="Rows that fit the marginals.  [default: half]"),
+            click.option("--score-rows", "-n", type=int, help="Rows that score them.  [default: the rest]"),
+            click.option("--folds", type=int, default=5, show_default=True, help="Folds that choose a bandwidth."),
+            click.option(
+                "--bandwidths",
+                help="Grid on the rescaled data: FROM:TO:COUNT (log scale) or numbers separated by commas.  "
+                "[default: 0.01:1:30, growing where it must]",
+            ),
+            click.option(
+                "--scale",
+                type=click.Choice(["minmax", "standard", "none"]),
+                default="minmax",
+                show_default=True,
+                help="Rescaling of each column.",
+            ),
+            click.option(
+                "--solver",
+                type=click.Choice(["auto", "exhaustive", "dynamic", "milp"]),
+                default="auto",
+                show_default=True,
+                help="How the partition is found.",
+            ),
+            seed_option,
+            jobs_option,
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def split_names(columns: str | None) -> list[str] | None:
+    return None if columns is None else [name.strip() for name in columns.split(",")]
+
+
+def parse_grid(text: str | None) -> list[float] | None:
+    """A grid from "0.01:1:30" or "0.05,0.1,0.2".
+
+    >>> parse_grid("0.01:1:3"), parse_grid("0.05, 0.1")
+    ([0.01, 0.1, 1.0], [0.05, 0.1])
+    """
+    if text is None:
+        return None
+    try:
+        if ":" in text:
+            import numpy as np
+
+            low, high, count = text.split(":")
+            return [float(f"{h:.17g}") for h in np.geomspace(float(low), float(high), int(count))]
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is neither FROM:TO:COUNT nor numbers separated by commas.", param_hint="--bandwidths"
+        ) from None
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, allow_nan=False))

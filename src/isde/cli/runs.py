@@ -1,0 +1,105 @@
+"""The folder of a run: written whole or not at all, and described in words."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from isde.artifacts import MODEL_FILE, load
+from isde.errors import InputError
+from isde.estimator import ISDE
+
+SUMMARY_FILE = "summary.json"
+
+
+def check_output(folder: Path, *, overwrite: bool) -> None:
+    """Refuse, before any work, a folder that holds something else or a run that must not be replaced."""
+    if folder.is_file():
+        raise InputError(f"{folder} is a file: give a folder that does not exist yet.")
+    if not folder.parent.is_dir():
+        raise InputError(f"{folder.parent} does not exist: create it, or write somewhere else.")
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    names = {entry.name for entry in folder.iterdir()}
+    if not names <= {MODEL_FILE, SUMMARY_FILE}:
+        raise InputError(f"{folder} exists and holds other files: give a folder that does not exist yet.")
+    if not overwrite:
+        raise InputError(f"{folder} holds an earlier run: give another folder, or --overwrite.")
+
+
+def write_run(folder: Path, model: ISDE, summary: dict[str, Any]) -> None:
+    """Fill a new folder beside `folder`, then put it in its place."""
+    staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
+    try:
+        model.save(staging / MODEL_FILE)
+        (staging / SUMMARY_FILE).write_text(json.dumps(summary, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        staging.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(staging, folder)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+
+
+def load_model(path: str) -> ISDE:
+    model = load(path)
+    if not isinstance(model, ISDE):
+        raise InputError(f"{path} holds no fitted model: give a folder made by isde fit.")
+    return model
+
+
+def summarize(model: ISDE) -> dict[str, Any]:
+    """What a run found, as plain JSON."""
+    scores, selection = model.subset_scores_, model.selection_
+    blocks = [
+        {
+            "columns": list(names),
+            "score": scores[block],
+            "gain": scores.gain(block),
+            "bandwidth": None if math.isnan(h) else float(h),
+        }
+        for names, block, h in zip(model.block_names_, model.partition_, model.bandwidths_, strict=True)
+    ]
+    return {
+        "blocks": blocks,
+        "score": selection.score,
+        "bound": selection.bound,
+        "is_optimal": selection.is_optimal,
+        "solver": selection.solver,
+        "independence_score": math.fsum(scores[(c,)] for c in range(scores.n_columns)),
+        "n_columns": scores.n_columns,
+        "max_block_size": scores.max_block_size,
+        "n_subsets": len(scores),
+        "marginal": str(model.marginal),
+    }
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Blocks with gains, largest first, and the proof."""
+    blocks = sorted(summary["blocks"], key=lambda block: -block["gain"])
+    together = [block for block in blocks if len(block["columns"]) > 1]
+    alone = [block["columns"][0] for block in blocks if len(block["columns"]) == 1]
+    click.echo(
+        f"{len(blocks)} blocks of {summary['n_columns']} columns "
+        f"(largest allowed {summary['max_block_size']}, {summary['n_subsets']:,} subsets scored)"
+    )
+    labels = [", ".join(block["columns"]) for block in together]
+    width = max(map(len, labels), default=0)
+    for block, label in zip(together, labels, strict=True):
+        bandwidth = "" if block["bandwidth"] is None else f"   bandwidth {block['bandwidth']:.4g}"
+        click.echo(f"  {label:<{width}}   gain {block['gain']:8.4f} nats{bandwidth}")
+    if alone:
+        click.echo(f"  alone: {', '.join(alone)}")
+    proof = "proved optimal" if summary["is_optimal"] else "NOT proved optimal"
+    click.echo(
+        f"{proof}: score {summary['score']:.9f}, bound {summary['bound']:.9f} ({summary['solver']}); "
+        f"independence {summary['independence_score']:.9f}"
+    )

@@ -1,0 +1,31 @@
+"""isde sample: run folder -> rows."""
+
+from __future__ import annotations
+
+import csv
+import sys
+
+import click
+
+from isde.cli.options import debug_option, json_option, print_json, seed_option
+
+
+@click.command("sample")
+@click.argument("run")
+@click.option("-n", "--n-samples", type=click.IntRange(min=1), default=1000, show_default=True, help="Rows to draw.")
+@seed_option
+@json_option
+@debug_option
+def command(run: str, n_samples: int, seed: int, as_json: bool) -> None:
+    """Draw rows from the model in RUN, as CSV."""
+    from isde.cli.runs import load_model
+
+    model = load_model(run)
+    X = model.sample(n_samples, random_state=seed)
+    names = list(model.feature_names_in_)
+    if as_json:
+        print_json({"columns": names, "rows": X.tolist()})
+        return
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(X.tolist())

@@ -1,0 +1,67 @@
+"""isde score: run folder + file -> log-densities."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import click
+
+from isde.cli.options import debug_option, jobs_option, json_option, print_json, table_options
+
+
+@click.command("score")
+@click.argument("run")
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--rows", is_flag=True, help="Print the log-density of every row, and of each block, as CSV.")
+@table_options
+@jobs_option
+@json_option
+@debug_option
+def command(
+    run: str,
+    data: Path,
+    rows: bool,
+    separator: str | None,
+    header: bool | None,
+    columns: str | None,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    """Mean log-density of the rows of DATA under the model in RUN, in the units of the data."""
+    from isde.cli.options import split_names
+    from isde.cli.runs import load_model
+    from isde.errors import InputError
+    from isde.tables import Table, default_names, read_table
+
+    model = load_model(run).set_params(n_jobs=jobs)
+    names = tuple(model.feature_names_in_)
+    table = read_table(data, separator=separator, header=header, columns=split_names(columns))
+    if set(names) <= set(table.names):  # columns by name, in the model's order; further ones are not needed
+        table = Table(table.X[:, [table.names.index(name) for name in names]], names)
+    elif table.names == default_names(len(names)):  # a file without names: columns by position
+        table = Table(table.X, names)
+    else:
+        missing = next(name for name in names if name not in table.names)
+        raise InputError(f"{data} has no column {missing!r}, which the model in {run} needs.")
+    blocks = model.score_blocks(table)
+    log_density = blocks.sum(axis=1)
+    if rows:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(["log_density", *(" ".join(block) for block in model.block_names_)])
+        for total, parts in zip(log_density.tolist(), blocks.tolist(), strict=True):
+            writer.writerow([total, *parts])
+        return
+    result = {
+        "n_rows": len(log_density),
+        "mean_log_density": float(log_density.mean()),
+        "standard_error": float(log_density.std(ddof=1) / len(log_density) ** 0.5) if len(log_density) > 1 else None,
+        "lowest": float(log_density.min()),
+    }
+    if as_json:
+        print_json(result)
+        return
+    error = "" if result["standard_error"] is None else f" (standard error {result['standard_error']:.4f})"
+    click.echo(f"{result['n_rows']:,} rows: mean log-density {result['mean_log_density']:.6f}{error}")
+    click.echo(f"lowest {result['lowest']:.6f}")

@@ -1,0 +1,68 @@
+"""What ISDE asks of a family of marginal densities: score these subsets, fit this block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isde.progress import Advance
+from isde.subsets import SubsetFamily
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MarginalScores:
+    """What a family says of every subset, aligned with the family of subsets."""
+
+    scores: Vector  # mean log-density on the scoring rows, nats
+    bandwidths: Vector  # the bandwidth chosen; NaN where the family has none
+    unsettled: NDArray[np.bool_]  # the best bandwidth lies on the edge of the widest grid allowed
+
+
+class Block(Protocol):
+    """A fitted density on the columns of one block."""
+
+    kind: ClassVar[str]
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns it has."""
+        ...
+
+    @property
+    def bandwidth(self) -> float:
+        """The bandwidth; NaN where the family has none."""
+        ...
+
+    def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
+        """Log-density of each row."""
+        ...
+
+    def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
+        """Rows drawn from the density."""
+        ...
+
+    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Everything needed to build the block again, as arrays; a foreign estimator raises InputError."""
+        ...
+
+
+@runtime_checkable
+class Marginal(Protocol):
+    """A family of densities, one for each subset of columns."""
+
+    def score_subsets(
+        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
+    ) -> MarginalScores:
+        """Fit on X_fit[:, S], average the log-density over X_score[:, S], for every S of the family."""
+        ...
+
+    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
+        """Fit the density of one block on all its rows, tuning parameters included."""
+        ...

@@ -1,0 +1,143 @@
+"""Subsets of at most k of d columns, in one fixed order: by size, colexicographic within a size.
+
+In that order a subset's position has a closed form (a sum of binomials), so that scores live in plain arrays,
+2.4 million of them without a dictionary, and the subsets of at most k' < k columns are a prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from math import comb
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Subset = tuple[int, ...]
+
+
+class SubsetFamily(Sequence[Subset]):
+    """Every non-empty subset of at most `max_size` of `n_columns` columns.
+
+    >>> family = SubsetFamily(n_columns=3, max_size=2)
+    >>> list(family)
+    [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
+    >>> family.index((0, 2)), family[4], len(SubsetFamily(50, 5))
+    (4, (0, 2), 2369935)
+    """
+
+    def __init__(self, n_columns: int, max_size: int) -> None:
+        if n_columns < 1 or max_size < 1:
+            raise ValueError(f"A family needs columns and a size, got n_columns={n_columns}, max_size={max_size}.")
+        self.n_columns = int(n_columns)
+        self.max_size = min(int(max_size), self.n_columns)
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """offsets[s]: position of the first subset of size s; offsets[max_size + 1] is the count."""
+        offsets = [0, 0]
+        for size in range(1, self.max_size + 1):
+            offsets.append(offsets[-1] + comb(self.n_columns, size))
+        return tuple(offsets)
+
+    def of_size(self, size: int) -> slice:
+        """Positions of the subsets of one size."""
+        return slice(self.offsets[size], self.offsets[size + 1])
+
+    def members(self, size: int) -> NDArray[np.int16]:
+        """The subsets of one size as the rows of a matrix, shape (C(d, size), size)."""
+        return colex_combinations(self.n_columns, size)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int16]:
+        """Size of each subset."""
+        counts = [comb(self.n_columns, size) for size in range(1, self.max_size + 1)]
+        return np.repeat(np.arange(1, self.max_size + 1, dtype=np.int16), counts)
+
+    @cached_property
+    def masks(self) -> NDArray[np.uint64]:
+        """Bit mask of each subset, for at most 64 columns."""
+        if self.n_columns > 64:
+            raise ValueError(f"Bit masks hold 64 columns, not {self.n_columns}.")
+        bits = np.uint64(1) << np.arange(self.n_columns, dtype=np.uint64)
+        return np.concatenate(
+            [bits[self.members(size)].sum(axis=1, dtype=np.uint64) for size in range(1, self.max_size + 1)]
+        )
+
+    def sum_over_members(self, per_column: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For each subset S, the sum of per_column[f] over f in S."""
+        return np.concatenate([per_column[self.members(size)].sum(axis=1) for size in range(1, self.max_size + 1)])
+
+    def index(self, value: Iterable[int], start: int = 0, stop: int | None = None) -> int:
+        """Position of a subset (sorted columns)."""
+        subset = tuple(value)
+        if subset not in self:
+            raise ValueError(f"{subset} is no sorted subset of at most {self.max_size} of {self.n_columns} columns.")
+        return self.offsets[len(subset)] + sum(comb(c, i) for i, c in enumerate(subset, start=1))
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, tuple) or not 1 <= len(value) <= self.max_size:
+            return False
+        return value[0] >= 0 and value[-1] < self.n_columns and all(a < b for a, b in pairwise(value))
+
+    def __len__(self) -> int:
+        return self.offsets[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> Subset: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Subset]: ...
+    def __getitem__(self, index: int | slice) -> Subset | list[Subset]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        position = index + len(self) if index < 0 else index
+        if not 0 <= position < len(self):
+            raise IndexError(f"subset {index} of {len(self)}")
+        size = next(s for s in range(1, self.max_size + 1) if position < self.offsets[s + 1])
+        return _unrank(position - self.offsets[size], size)
+
+    def __iter__(self) -> Iterator[Subset]:
+        for size in range(1, self.max_size + 1):
+            yield from map(tuple, self.members(size).tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SubsetFamily):
+            return NotImplemented
+        return (self.n_columns, self.max_size) == (other.n_columns, other.max_size)
+
+    def __hash__(self) -> int:
+        return hash((self.n_columns, self.max_size))
+
+    def __repr__(self) -> str:
+        return f"SubsetFamily(n_columns={self.n_columns}, max_size={self.max_size})"
+
+
+def colex_combinations(n: int, size: int) -> NDArray[np.int16]:
+    """All combinations of `size` of range(n) in colexicographic order, one per row.
+
+    Those with largest member c are the combinations of size - 1 of range(c), a prefix of the smaller table.
+
+    >>> colex_combinations(4, 2).tolist()
+    [[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]
+    """
+    table = np.zeros((1, 0), dtype=np.int16)
+    for width in range(1, size + 1):
+        lasts = range(width - 1, n)
+        heads = np.concatenate([table[: comb(c, width - 1)] for c in lasts])
+        tails = np.repeat(np.asarray(lasts, dtype=np.int16), [comb(c, width - 1) for c in lasts])
+        table = np.column_stack([heads, tails])
+    return table
+
+
+def _unrank(rank: int, size: int) -> Subset:
+    """The combination of `size` columns at a colexicographic rank: largest member first."""
+    members: list[int] = []
+    for width in range(size, 0, -1):
+        column = width - 1
+        while comb(column + 1, width) <= rank:
+            column += 1
+        rank -= comb(column, width)
+        members.append(column)
+    return tuple(reversed(members))

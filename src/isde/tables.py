@@ -1,0 +1,355 @@
+"""Files and frames in, one `Table` out: an N x d float64 matrix with column names, or one sentence why not."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from isde.errors import InputError, ISDEWarning
+
+TIED_SHARE = 0.05
+"""Columns in which more than this share of the rows repeats an earlier value get a warning."""
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers and the names of their columns."""
+
+    X: Matrix  # N rows, d columns
+    names: tuple[str, ...]  # d names, all different
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How a text file is to be read; None means: see for yourself."""
+
+    separator: str | None = None
+    header: bool | None = None
+
+
+def read_table(
+    path: str | Path,
+    *,
+    separator: str | None = None,
+    header: bool | None = None,
+    columns: Sequence[str] | None = None,
+) -> Table:
+    """Read a csv, tsv, parquet, npy or npz file; the ending decides which.
+
+    `header=None` takes the first row of a text file for names unless it is all numbers. `columns` keeps the columns
+    named, in that order. An npz file holds the matrix as `X`, or as its only matrix, and names as `columns`.
+    """
+    path = Path(path)
+    readers: dict[str, Callable[[Path, TextFormat, Sequence[str] | None], Table]] = {
+        ".csv": _read_text,
+        ".tsv": _read_text,
+        ".parquet": _read_parquet,
+        ".npy": _read_npy,
+        ".npz": _read_npz,
+    }
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(f"{path} has the ending {path.suffix!r}: isde reads {', '.join(sorted(readers))}.")
+    if not path.is_file():
+        raise InputError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}: give a file.")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path} is empty.")
+    table = reader(path, TextFormat(separator, header), columns)
+    if table.X.shape[0] == 0 or table.X.shape[1] == 0:
+        raise InputError(f"{path} holds a table of {table.X.shape[0]} rows and {table.X.shape[1]} columns: no data.")
+    return table
+
+
+def default_names(n_columns: int) -> tuple[str, ...]:
+    """Names for columns without one, as scikit-learn gives them.
+
+    >>> default_names(3)
+    ('x0', 'x1', 'x2')
+    """
+    return tuple(f"x{i}" for i in range(n_columns))
+
+
+def frame_names(X: Any) -> tuple[str, ...] | None:
+    """The column names of a pandas, polars or pyarrow frame; None for anything else."""
+    if not nw.dependencies.is_into_dataframe(X):
+        return None
+    return tuple(str(name) for name in nw.from_native(X, eager_only=True).columns)
+
+
+def check_numeric_frame(X: Any) -> None:
+    """Raise, naming them, where columns of a pandas, polars or pyarrow frame are no numbers."""
+    if nw.dependencies.is_into_dataframe(X):
+        _numeric_frame(nw.from_native(X, eager_only=True), "the table")
+
+
+def check_finite(X: Matrix, names: Sequence[str]) -> None:
+    """Raise, naming the columns with their counts, where values are missing or infinite."""
+    bad = (~np.isfinite(X)).sum(axis=0)
+    if bad.any():
+        counts = [f"{names[c]!r} ({bad[c]:,})" for c in np.flatnonzero(bad).tolist()]
+        raise InputError(
+            f"NaN or infinite (inf) values in {_some(counts)} of {len(X):,} rows: drop or fill those rows first."
+        )
+
+
+def check_columns(X: Matrix, names: Sequence[str]) -> None:
+    """Raise where a column is constant; warn where columns repeat each other or their own values."""
+    ordered = np.sort(X, axis=0)
+    constant = np.flatnonzero(ordered[0] == ordered[-1])
+    if constant.size:
+        raise InputError(
+            f"{_some([repr(names[c]) for c in constant.tolist()])} has the same value in every row: "
+            "a constant has no density; leave it out."
+        )
+    _warn_tied(ordered, names)
+    _warn_duplicates(X, names)
+
+
+def _warn_tied(ordered: Matrix, names: Sequence[str]) -> None:
+    shares = (np.diff(ordered, axis=0) == 0).mean(axis=0)
+    tied = [f"{names[c]!r} ({shares[c]:.0%})" for c in np.flatnonzero(shares > TIED_SHARE).tolist()]
+    if tied:
+        warnings.warn(
+            f"Repeated values in {_some(tied)}: no density exists there and bandwidths collapse towards zero; "
+            "leave such columns out, or add noise of the size of their rounding.",
+            ISDEWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_duplicates(X: Matrix, names: Sequence[str]) -> None:
+    first_seen: dict[bytes, int] = {}
+    for c in range(X.shape[1]):
+        twin = first_seen.setdefault(np.ascontiguousarray(X[:, c]).tobytes(), c)
+        if twin != c:
+            warnings.warn(
+                f"{names[twin]!r} and {names[c]!r} are the same column: their joint density is degenerate; "
+                "leave one out.",
+                ISDEWarning,
+                stacklevel=4,
+            )
+
+
+def _some(items: Sequence[str], limit: int = 5) -> str:
+    """The first few items in words.
+
+    >>> _some(["a", "b", "c"], limit=2)
+    'a, b and 1 more'
+    """
+    shown = ", ".join(items[:limit])
+    return shown if len(items) <= limit else f"{shown} and {len(items) - limit:,} more"
+
+
+# --- frames and binary files -----------------------------------------------------------------------------------
+
+
+def _numeric_frame(frame: nw.DataFrame[Any], where: str) -> nw.DataFrame[Any]:
+    text = [
+        str(name)
+        for name, dtype in frame.schema.items()
+        if not (dtype.is_numeric() or dtype == nw.Boolean or dtype == nw.Object)
+    ]
+    if text:
+        raise InputError(
+            f"{_some([repr(name) for name in text])} in {where} holds no numbers: leave it out or encode it first."
+        )
+    return frame
+
+
+def _read_parquet(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError(f"Reading {path} needs pyarrow: pip install 'isde[io]'.") from None
+    try:
+        native = pyarrow.parquet.read_table(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(f"{path} is no parquet file, or it is damaged ({_first_line(error)}).") from error
+    frame = nw.from_native(native, eager_only=True)
+    if columns is not None:
+        frame = frame.select([frame.columns[i] for i in _positions(frame.columns, columns, path)])
+    frame = _numeric_frame(frame, str(path))
+    return Table(np.asarray(frame.to_numpy(), dtype=np.float64), tuple(frame.columns))
+
+
+def _read_npy(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table:
+    try:
+        # Mapped, so that a header which declares more than the file holds is refused before memory is asked for.
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(f"{path} is no .npy file, or it is damaged ({_first_line(error)}).") from error
+    return _from_array(array, None, columns, path)
+
+
+def _read_npz(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table:
+    try:
+        _refuse_overstated(path)
+        with np.load(path, allow_pickle=False) as archive:
+            keys = [k for k in archive.files if archive[k].ndim == 2 and archive[k].dtype.kind in "fiub"]
+            key = "X" if "X" in archive.files else (keys[0] if len(keys) == 1 else None)
+            if key is None:
+                raise InputError(f"{path} holds the matrices {keys}: name the one to use 'X'.")
+            names = archive["columns"] if "columns" in archive.files else None
+            return _from_array(archive[key], names, columns, path)
+    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is no .npz file, or it is damaged ({_first_line(error)}).") from error
+
+
+def _refuse_overstated(path: Path) -> None:
+    """Refuse an npz member whose header declares more than is stored, before NumPy allocates it."""
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            with archive.open(info) as member:
+                version = np.lib.format.read_magic(member)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read(member)
+            if int(np.prod(shape, dtype=object)) * dtype.itemsize > info.file_size:
+                raise InputError(f"{path}: {info.filename} declares more numbers than it holds: it is damaged.")
+
+
+def _from_array(array: NDArray[Any], names: NDArray[Any] | None, columns: Sequence[str] | None, path: Path) -> Table:
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise InputError(f"{path} holds {array.ndim}-dimensional {array.dtype} data: isde needs a matrix of numbers.")
+    labels = default_names(array.shape[1]) if names is None else tuple(str(n) for n in np.atleast_1d(names))
+    if len(labels) != array.shape[1]:
+        raise InputError(f"{path} has {len(labels)} names in 'columns' for {array.shape[1]} columns.")
+    _refuse_bad_names(labels, path)
+    if columns is not None:
+        keep = _positions(labels, columns, path)
+        array, labels = array[:, keep], tuple(labels[i] for i in keep)
+    return Table(np.ascontiguousarray(array, dtype=np.float64), labels)
+
+
+# --- text files ------------------------------------------------------------------------------------------------
+
+
+def _read_text(path: Path, form: TextFormat, columns: Sequence[str] | None) -> Table:
+    separator = form.separator or {".csv": ",", ".tsv": "\t"}[path.suffix.lower()]
+    first, second = _first_rows(path, separator)
+    has_header = not all(_is_number(field) for field in first) if form.header is None else form.header
+    if form.separator is None and len(first) == 1:
+        other = next((s for s in ",;\t|" if s in first[0]), None)
+        if other:
+            raise InputError(f"{path} looks separated by {other!r}: say so (--separator {other!r}).")
+    if has_header and second is None:
+        raise InputError(f"{path} has a header but no rows.")
+    names = tuple(field.strip() for field in first) if has_header else default_names(len(first))
+    _refuse_bad_names(names, path)
+    keep = None if columns is None else _positions(names, columns, path)
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as lines:
+            X = np.loadtxt(
+                lines, delimiter=separator, skiprows=_lines_before_data(path, has_header), usecols=keep,
+                dtype=np.float64, ndmin=2, quotechar='"', comments=None,
+            )  # fmt: skip
+    except ValueError as error:
+        raise _explain(path, separator, names, keep, has_header, error) from None
+    if keep is None and X.shape[1] != len(names):
+        raise InputError(f"{path} is ragged: {len(names)} names in the header, {X.shape[1]} values in each row.")
+    return Table(X, names if keep is None else tuple(names[i] for i in keep))
+
+
+def _first_rows(path: Path, separator: str) -> tuple[list[str], list[str] | None]:
+    rows = []
+    for row in _text_rows(path, separator):
+        if row:
+            rows.append(row)
+        if len(rows) == 2:
+            break
+    if not rows:
+        raise InputError(f"{path} holds nothing but blank lines.")
+    return rows[0], rows[1] if len(rows) == 2 else None
+
+
+def _text_rows(path: Path, separator: str) -> Iterable[list[str]]:
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as lines:
+            yield from csv.reader(lines, delimiter=separator)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} is no text file ({_first_line(error)}): is its ending right?") from error
+
+
+def _lines_before_data(path: Path, has_header: bool) -> int:
+    """Physical lines up to and with the header, which may follow blank lines or hold a quoted line break."""
+    if not has_header:
+        return 0
+    with open(path, encoding="utf-8-sig", newline="") as lines:
+        reader = csv.reader(lines)
+        for row in reader:
+            if row:
+                return reader.line_num
+    raise AssertionError("a header was read before")
+
+
+def _explain(
+    path: Path,
+    separator: str,
+    names: Sequence[str],
+    keep: list[int] | None,
+    has_header: bool,
+    error: Exception,
+) -> InputError:
+    """Why NumPy could not read the file, in the file's own terms: ragged rows, missing values, or text."""
+    used = range(len(names)) if keep is None else keep
+    missing, text = dict.fromkeys(used, 0), dict.fromkeys(used, "")
+    rows = (row for row in _text_rows(path, separator) if row)
+    for number, row in enumerate(rows):
+        if number == 0 and has_header:
+            continue
+        if len(row) != len(names):
+            return InputError(
+                f"{path} is ragged: row {number + 1 - has_header:,} has {len(row)} values, {len(names)} are expected."
+            )
+        for c in used:
+            missing[c] += not row[c].strip()
+            if not text[c] and row[c].strip() and not _is_number(row[c]):
+                text[c] = row[c]
+    if any(text.values()):
+        culprits = [f"{names[c]!r} (for example {value!r})" for c, value in text.items() if value]
+        return InputError(f"{_some(culprits)} in {path} holds text: leave it out (--columns) or encode it first.")
+    if any(missing.values()):
+        culprits = [f"{names[c]!r} ({count:,})" for c, count in missing.items() if count]
+        return InputError(f"Missing values in {_some(culprits)} of {path}: drop or fill those rows first.")
+    return InputError(f"{path} cannot be read as a table ({_first_line(error)}).")
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_bad_names(names: Sequence[str], path: Path) -> None:
+    repeated = sorted({name for name in names if list(names).count(name) > 1})
+    if repeated:
+        raise InputError(f"{path} has two columns named {repeated[0]!r}: rename one.")
+    if "" in names:
+        raise InputError(f"Column {list(names).index('') + 1} of {path} has no name: give it one.")
+
+
+def _positions(names: Sequence[str], wanted: Sequence[str], path: Path) -> list[int]:
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        raise InputError(f"{path} has no column {unknown[0]!r}; it has {_some(list(names), 12)}.")
+    return [list(names).index(name) for name in wanted]
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".:")
