@@ -27,6 +27,6 @@ def load(path: str | Path) -> ISDE | SubsetScores | ProductDensity:
     if kind not in KINDS:
         raise InputError(f"{path} holds a {kind!r}, which this isde does not know: upgrade isde.")
     try:
-        return KINDS[kind].from_archive(header, arrays)  # type: ignore[attr-defined, no-any-return]
+        return KINDS[kind].from_archive(header, arrays)  # type: ignore[attr-defined]
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, ISDEError) as error:
         raise InputError(f"{path} is damaged: its content does not fit together ({error}).") from error

@@ -74,7 +74,7 @@ class SubsetScores:
             raise ValueError(f"max_block_size={max_block_size} must be at least 1.")
         if max_block_size > self.max_block_size and self.max_block_size < self.n_columns:
             raise ValueError(
-                f"max_block_size={max_block_size} but the table holds subsets of at most {self.max_block_size} columns: "
+                f"max_block_size={max_block_size} but the table has subsets of at most {self.max_block_size} columns: "
                 "score again with the larger size."
             )
         family = SubsetFamily(self.n_columns, max_block_size)

@@ -43,7 +43,7 @@ def heaviest_partition(weights: Weights) -> tuple[Partition, int]:
 
 
 def _by_branch_and_bound(weights: Weights, slacks: NDArray[np.int64]) -> Partition:
-    """HiGHS's integer program over the undominated subsets; presolve hangs near 1e5 of them, a relative gap is no proof."""
+    """HiGHS's integer program; its presolve hangs near 1e5 subsets, and its default relative gap is no proof."""
     family = weights.family
     active = np.flatnonzero(slacks < np.iinfo(np.int64).max)
     gains = weights.values[active] * (weights.unit / (family.n_columns + 1))

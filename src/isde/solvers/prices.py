@@ -40,7 +40,7 @@ def price_columns(weights: Weights, candidates: NDArray[np.bool_]) -> Prices:
     family = weights.family
     in_nats = weights.unit / (family.n_columns + 1)
     allowed = np.flatnonzero(candidates)
-    gains: NDArray[np.float64] = weights.values * in_nats
+    gains = (weights.values * in_nats).astype(np.float64)
     y = _dual_prices(weights, allowed, gains)
     prices = np.rint(y / in_nats * STEP).astype(np.int64)
     slacks = np.empty(len(family), dtype=np.int64)
