@@ -131,6 +131,11 @@ def colex_combinations(n: int, size: int) -> NDArray[np.int16]:
     return table
 
 
+def binomials(n: int, size: int) -> NDArray[np.int64]:
+    """table[c, i] = C(c, i): the terms of a colexicographic rank."""
+    return np.array([[comb(c, i) for i in range(size + 1)] for c in range(n)], dtype=np.int64)
+
+
 def _unrank(rank: int, size: int) -> Subset:
     """The combination of `size` columns at a colexicographic rank: largest member first."""
     members: list[int] = []

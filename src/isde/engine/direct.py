@@ -1,4 +1,4 @@
-"""Kernel sums one subset at a time, by their definition: the slow, obvious twin of the fast paths."""
+"""Kernel sums one subset at a time, by their definition: the slow, obvious twin of `products`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from isde.engine.grid import BandwidthGrid
 
 Matrix = NDArray[np.float64]
 Folds = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -49,6 +51,22 @@ def cv_log_likelihood(X: Matrix, folds: Folds, bandwidths: NDArray[np.float64]) 
         sums = log_kernel_sums(X[held_out], X[fit], bandwidths)
         total += sums.sum(axis=1) - len(held_out) * log_normaliser(X.shape[1], len(fit), bandwidths)
     return total / len(X)
+
+
+def choose_bandwidth(X: Matrix, folds: Folds, grid: BandwidthGrid) -> tuple[float, bool]:
+    """The bandwidth with the best cross-validated log-likelihood, and whether it lies inside the grid.
+
+    Where the best value is an end of a growing grid, one more step is tried on that side, until it is not.
+    """
+    scores = dict(enumerate(cv_log_likelihood(X, folds, grid.values)))
+    while True:
+        best = max(scores, key=lambda k: scores[k])
+        if not grid.grows or min(scores) < best < max(scores):
+            return grid.step(best), True
+        following = best + (1 if best == max(scores) else -1)
+        if not -grid.reach <= following < len(grid.values) + grid.reach:
+            return grid.step(best), False
+        scores[following] = cv_log_likelihood(X, folds, np.array([grid.step(following)]))[0]
 
 
 def mean_log_density(X_fit: Matrix, X_score: Matrix, bandwidth: float) -> float:

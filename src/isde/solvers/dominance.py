@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from isde.solvers.weights import FORBIDDEN, Weights
+from isde.subsets import binomials
 
 
 def undominated(weights: Weights) -> NDArray[np.bool_]:
@@ -25,11 +25,6 @@ def undominated(weights: Weights) -> NDArray[np.bool_]:
         where = family.of_size(size)
         _split_all(family.members(size), offsets, binomials(family.n_columns, size), best, best[where], keep[where])
     return keep
-
-
-def binomials(n: int, size: int) -> NDArray[np.int64]:
-    """table[c, i] = C(c, i): the terms of a colexicographic rank."""
-    return np.array([[comb(c, i) for i in range(size + 1)] for c in range(n)], dtype=np.int64)
 
 
 @njit(cache=True, nogil=True)
