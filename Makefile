@@ -33,5 +33,8 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	$(BIN)/python -c "open('$(READY)', 'w').close()"
 
+bench: $(READY)
+	$(BIN)/python benchmarks/bench_engine.py
+
 clean:
 	$(PYTHON) -c "import shutil; shutil.rmtree('$(VENV)', ignore_errors=True)"
