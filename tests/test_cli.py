@@ -1,0 +1,486 @@
+"""The command line: results on standard output, talk on standard error, one sentence and an exit code on misuse."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import isde
+from isde import ISDE, synthetic
+from isde.cli import COMMANDS, main
+from isde.errors import InputError
+from isde.synthetic import demo_table
+from oracles import ROUNDING
+
+NAMES = ["x", "y", "z"]
+MODEL, SUMMARY = "model.isde", "summary.json"
+
+
+@pytest.fixture
+def data(tmp_path, rng):
+    """A csv file of 150 rows: x and y together, z alone."""
+    t = rng.normal(size=150)
+    X = np.column_stack([t, t + 0.3 * rng.normal(size=150), 40 + 9 * rng.normal(size=150)])
+    return write_csv(tmp_path / "data.csv", X)
+
+
+@pytest.fixture
+def run(tmp_path, data):
+    """The folder of a fitted Gaussian model."""
+    assert call("fit", data, "-o", tmp_path / "run", "--marginal", "gaussian", "--jobs", 1).exit_code == 0
+    return tmp_path / "run"
+
+
+def write_csv(path, X, names=NAMES):
+    with open(path, "w", newline="", encoding="utf-8") as lines:
+        writer = csv.writer(lines)
+        if names:
+            writer.writerow(names)
+        writer.writerows(np.asarray(X).tolist())
+    return path
+
+
+def read_csv(path):
+    return np.loadtxt(path, delimiter=",", skiprows=1)
+
+
+def call(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def spawn(*arguments, **options):
+    """The command in a process of its own, as a user calls it."""
+    code = "import sys; from isde.cli import main; main(prog_name='isde')"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+def refusal(result):
+    """The one sentence of a refused call: exit code 2, nothing on standard output, no traceback."""
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("Error:")]
+    assert len(lines) == 1
+    assert result.stderr.splitlines()[-1] == lines[0]
+    return lines[0]
+
+
+def snapshot(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+
+
+# --- help ------------------------------------------------------------------------------------------------------
+
+
+def test_help_lists_every_command_without_heavy_imports():
+    code = """
+import sys
+from isde.cli import main
+try:
+    main(["--help"])
+except SystemExit as stop:
+    heavy = {"sklearn", "numba", "scipy", "pandas", "numpy", "pyarrow"} & set(sys.modules)
+    sys.exit(f"exit code {stop.code}, imported {heavy}" if stop.code or heavy else 0)
+"""
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    for command, text in COMMANDS.items():
+        assert command in shown.stdout
+        assert text in shown.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command):
+    shown = call(command, "-h")
+    assert shown.exit_code == 0
+    assert f"Usage: main {command}" in shown.stdout
+    assert "--json" in shown.stdout
+
+
+def test_the_installed_script_answers():
+    script = Path(sys.executable).with_name("isde.exe" if os.name == "nt" else "isde")
+    if not script.exists():
+        pytest.skip(f"The package is used without its script: {script} does not exist.")
+    shown = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    assert shown.stdout.strip() == f"isde, version {isde.__version__}"
+
+
+# --- fit -------------------------------------------------------------------------------------------------------
+
+
+def test_fit_writes_the_model_that_the_estimator_finds(data, tmp_path):
+    X = read_csv(data)
+    result = call("fit", data, "-o", tmp_path / "run", "-k", 3, "--seed", 7, "--jobs", 1, "--quiet", "--json")
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    model, expected = isde.load(tmp_path / "run"), ISDE(3, random_state=7).fit(X)
+    assert [[NAMES.index(name) for name in block["columns"]] for block in summary["blocks"]] == [
+        list(block) for block in expected.partition_
+    ]
+    assert model.partition_ == expected.partition_
+    assert model.selection_ == expected.selection_
+    assert model.feature_names_in_.tolist() == NAMES
+    np.testing.assert_array_equal(model.density_.score_samples(X), expected.score_samples(X))
+    assert summary["score"] == expected.selection_.score == summary["bound"]
+    assert summary["is_optimal"] is True
+    assert [b["gain"] for b in summary["blocks"]] == [expected.subset_scores_.gain(b) for b in expected.partition_]
+    assert [b["bandwidth"] for b in summary["blocks"]] == expected.bandwidths_.tolist()
+    assert summary["independence_score"] == pytest.approx(sum(expected.subset_scores_.scores[:3]), abs=ROUNDING)
+    assert (summary["n_rows"], summary["n_columns"], summary["n_subsets"]) == (150, 3, 7)
+    assert snapshot(tmp_path / "run").keys() == {MODEL, SUMMARY}
+    assert json.loads((tmp_path / "run" / SUMMARY).read_text(encoding="utf-8")) == summary
+
+
+def test_fit_prints_blocks_gains_and_proof(data, tmp_path):
+    result = call("fit", data, "-o", tmp_path / "run", "--marginal", "gaussian", "--jobs", 1)
+    assert "x, y   gain " in result.stdout
+    assert "alone: z" in result.stdout
+    assert "proved optimal" in result.stdout
+    assert "NOT" not in result.stdout
+    assert str(tmp_path / "run") in result.stderr
+    assert str(tmp_path / "run") not in result.stdout
+
+
+def test_quiet_is_quiet(data, tmp_path):
+    loud = call("fit", data, "-o", tmp_path / "a", "--marginal", "gaussian", "--jobs", 1, "--json")
+    quiet = call("fit", data, "-o", tmp_path / "b", "--marginal", "gaussian", "--jobs", 1, "--json", "--quiet")
+    assert "Scoring 7 subsets" in loud.stderr
+    assert quiet.stderr == ""
+    assert json.loads(quiet.stdout) == json.loads(loud.stdout)
+
+
+def test_options_reach_the_estimator(data, tmp_path):
+    options = ["-m", 60, "-n", 50, "--folds", 3, "--bandwidths", "0.1:0.4:3", "--scale", "standard", "--solver", "milp"]
+    result = call("fit", data, "-o", tmp_path / "run", "-k", 3, "--seed", 4, "--jobs", 1, *options)
+    assert result.exit_code == 0, result.output
+    model = isde.load(tmp_path / "run")
+    assert (model.split.train_size, model.split.test_size, model.split.random_state) == (60, 50, 4)
+    assert model.bandwidths == pytest.approx([0.1, 0.2, 0.4])
+    assert (model.cv, model.scale, model.solver, model.random_state) == (3, "standard", "milp", 4)
+    assert model.selection_.solver == "milp"
+    assert set(model.bandwidths_) <= set(model.bandwidths)
+
+
+def test_columns_can_be_chosen_by_name(data, tmp_path):
+    call("fit", data, "-o", tmp_path / "run", "--columns", "z, x", "--marginal", "gaussian", "--jobs", 1)
+    assert isde.load(tmp_path / "run").feature_names_in_.tolist() == ["z", "x"]
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".parquet", ".npy", ".npz"])
+def test_every_kind_of_file_gives_the_same_model(data, run, tmp_path, ending):
+    X = read_csv(data)
+    path = tmp_path / f"data{ending}"
+    if ending == ".tsv":
+        np.savetxt(path, X, delimiter="\t", fmt="%.17g", header="\t".join(NAMES), comments="")
+    elif ending == ".parquet":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.table(dict(zip(NAMES, X.T, strict=True))), path)
+    else:
+        np.save(path, X) if ending == ".npy" else np.savez(path, X=X, columns=NAMES)
+    result = call("fit", path, "-o", tmp_path / "other", "--marginal", "gaussian", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    found, expected = (isde.load(folder).density_.score_samples(X) for folder in (tmp_path / "other", run))
+    np.testing.assert_array_equal(found, expected)
+
+
+# --- score, sample, info ---------------------------------------------------------------------------------------
+
+
+def test_score_prints_the_mean_log_density(data, run):
+    values = isde.load(run).density_.score_samples(read_csv(data))
+    result = call("score", run, data, "--json", "--jobs", 1)
+    assert (result.exit_code, result.stderr) == (0, "")
+    found = json.loads(result.stdout)
+    assert found["n_rows"] == 150
+    assert found["mean_log_density"] == pytest.approx(values.mean(), abs=ROUNDING)
+    assert found["standard_error"] == pytest.approx(values.std(ddof=1) / np.sqrt(150), abs=ROUNDING)
+    assert found["lowest"] == pytest.approx(values.min(), abs=ROUNDING)
+    assert f"mean log-density {values.mean():.6f}" in call("score", run, data, "--jobs", 1).stdout
+
+
+def test_score_prints_every_row_and_block(data, run):
+    table = list(csv.reader(io.StringIO(call("score", run, data, "--rows", "--jobs", 1).stdout)))
+    assert table[0] == ["log_density", "x y", "z"]
+    values = np.array(table[1:], dtype=float)
+    np.testing.assert_array_equal(values[:, 1:], isde.load(run).density_.score_blocks(read_csv(data)))
+    np.testing.assert_allclose(values[:, 0], values[:, 1:].sum(axis=1), rtol=0, atol=ROUNDING)
+
+
+def test_columns_are_found_by_name_in_any_order_and_among_others(data, run, tmp_path):
+    X = read_csv(data)
+    moved = write_csv(
+        tmp_path / "moved.csv", np.column_stack([X[:, 2], X[:, 0], X[:, 0] ** 2, X[:, 1]]), ["z", "x", "w", "y"]
+    )
+    assert call("score", run, moved, "--jobs", 1).stdout == call("score", run, data, "--jobs", 1).stdout
+
+
+def test_a_file_without_names_is_scored_by_position(data, run, tmp_path):
+    plain = write_csv(tmp_path / "plain.csv", read_csv(data), names=None)
+    assert call("score", run, plain, "--jobs", 1).stdout == call("score", run, data, "--jobs", 1).stdout
+
+
+def test_one_row_has_no_standard_error(data, run, tmp_path):
+    one = write_csv(tmp_path / "one.csv", read_csv(data)[:1])
+    assert json.loads(call("score", run, one, "--json", "--jobs", 1).stdout)["standard_error"] is None
+    assert "standard error" not in call("score", run, one, "--jobs", 1).stdout
+
+
+def test_sample_prints_the_rows_that_the_model_draws(run):
+    expected = isde.load(run).sample(20, random_state=3)
+    result = call("sample", run, "-n", 20, "--seed", 3)
+    assert (result.exit_code, result.stderr) == (0, "")
+    table = list(csv.reader(io.StringIO(result.stdout)))
+    assert table[0] == NAMES
+    np.testing.assert_array_equal(np.array(table[1:], dtype=float), expected)
+    found = json.loads(call("sample", run, "-n", 20, "--seed", 3, "--json").stdout)
+    assert found["columns"] == NAMES
+    np.testing.assert_array_equal(found["rows"], expected)
+
+
+def test_sampled_rows_can_be_scored(run, tmp_path):
+    (tmp_path / "drawn.csv").write_text(call("sample", run, "-n", 50).stdout, encoding="utf-8")
+    assert json.loads(call("score", run, tmp_path / "drawn.csv", "--json", "--jobs", 1).stdout)["n_rows"] == 50
+
+
+def test_a_model_of_columns_without_names_can_be_shown_sampled_and_scored(tmp_path, rows):
+    ISDE(marginal="gaussian", random_state=0).fit(rows).save(tmp_path / "model.isde")
+    plain = write_csv(tmp_path / "plain.csv", rows, names=None)
+    for arguments in (["info"], ["sample", "-n", 3], ["score", plain, "--jobs", 1]):
+        result = call(arguments[0], tmp_path / "model.isde", *arguments[1:])
+        assert result.exit_code == 0, result.output
+    assert call("sample", tmp_path / "model.isde", "-n", 3).stdout.startswith("x0,x1,x2\n")
+
+
+def test_info_prints_what_fit_found(run):
+    result = call("info", run)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "x, y   gain " in result.stdout
+    assert "proved optimal" in result.stdout
+    found, stored = json.loads(call("info", run, "--json").stdout), json.loads((run / SUMMARY).read_text())
+    assert found == {key: stored[key] for key in found}
+
+
+# --- misuse ----------------------------------------------------------------------------------------------------
+
+BAD_FILES = {
+    "empty": ("", "is empty"),
+    "ragged": ("x,y\n1,2\n3\n", "ragged: row 2 has 1 values"),
+    "text": ("x,y\n1,foo\n2,bar\n", "'y' (for example 'foo')"),
+    "missing": ("x,y\n1,\n2,3\n", "Missing values in 'y' (1)"),
+    "semicolon": ("x;y\n1;2\n", "separated by ';'"),
+    "nan": ("x,y\n" + "".join(f"{i},{'nan' if i < 2 else i * i}\n" for i in range(9)), "'y' (2) of 9 rows"),
+    "constant": ("x,y\n" + "".join(f"{i},5\n" for i in range(9)), "'y' has the same value"),
+    "duplicate": ("x,x\n1,2\n", "two columns named 'x'"),
+    "few rows": ("x,y\n1,2\n2,3\n3,5\n", "3 sample"),
+    "only header": ("x,y\n", "no rows"),
+    "binary": ("\x00\x80\udcff\udcfe", "no text file"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_a_bad_file_is_refused_in_one_line_and_nothing_is_written(tmp_path, kind):
+    content, complaint = BAD_FILES[kind]
+    (tmp_path / "bad.csv").write_bytes(content.encode("utf-8", "surrogateescape"))
+    before = snapshot(tmp_path)
+    assert complaint in refusal(call("fit", tmp_path / "bad.csv", "-o", tmp_path / "run", "--jobs", 1))
+    assert snapshot(tmp_path) == before
+
+
+BAD_OPTIONS = {
+    "k": (["-k", 0], "max_block_size=0"),
+    "marginal": (["--marginal", "spline"], "'spline' is not one of"),
+    "solver": (["--solver", "greedy"], "'greedy' is not one of"),
+    "scale": (["--scale", "log"], "'log' is not one of"),
+    "folds": (["--folds", 1], "cv=1"),
+    "grid": (["--bandwidths", "wide"], "'wide' is neither FROM:TO:COUNT"),
+    "negative grid": (["--bandwidths", "-1,2"], "must be positive"),
+    "rows": (["-m", 1000], "1000"),
+    "columns": (["--columns", "x,omega"], "no column 'omega'"),
+    "seed": (["--seed", -1], "-1"),
+    "unknown": (["--colour", "red"], "--colour"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_OPTIONS)
+def test_a_bad_option_is_refused_and_nothing_is_written(data, tmp_path, kind):
+    options, complaint = BAD_OPTIONS[kind]
+    before = snapshot(tmp_path)
+    assert complaint in refusal(call("fit", data, "-o", tmp_path / "run", "--jobs", 1, *options))
+    assert snapshot(tmp_path) == before
+
+
+def test_a_missing_file_and_an_unknown_ending_are_refused(tmp_path):
+    assert "does not exist" in refusal(call("fit", tmp_path / "no.csv", "-o", tmp_path / "run"))
+    (tmp_path / "data.xlsx").write_bytes(b"PK")
+    assert "'.xlsx'" in refusal(call("fit", tmp_path / "data.xlsx", "-o", tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_other_content_is_refused_and_left_as_it_is(data, tmp_path):
+    folder = tmp_path / "thesis"
+    folder.mkdir()
+    (folder / "chapter1.txt").write_text("precious")
+    (folder / MODEL).write_text("not a model")
+    before = snapshot(tmp_path)
+    for option in ([], ["--overwrite"]):
+        assert "holds other files" in refusal(call("fit", data, "-o", folder, *option))
+    assert snapshot(tmp_path) == before
+
+
+def test_an_output_that_is_a_file_or_has_no_parent_is_refused(data, tmp_path):
+    before = snapshot(tmp_path)
+    assert "is a file" in refusal(call("fit", data, "-o", data))
+    assert "nowhere does not exist" in refusal(call("fit", data, "-o", tmp_path / "nowhere" / "run"))
+    assert snapshot(tmp_path) == before
+
+
+def test_an_empty_folder_is_used(data, tmp_path):
+    (tmp_path / "run").mkdir()
+    assert call("fit", data, "-o", tmp_path / "run", "--marginal", "gaussian", "--jobs", 1).exit_code == 0
+    assert isinstance(isde.load(tmp_path / "run"), ISDE)
+
+
+def test_an_earlier_run_is_replaced_only_when_told_so(data, run):
+    before = snapshot(run)
+    again = ["fit", data, "-o", run, "--marginal", "gaussian", "--jobs", 1, "-k", 1]
+    assert "--overwrite" in refusal(call(*again))
+    assert snapshot(run) == before
+    assert call(*again, "--overwrite").exit_code == 0
+    assert isde.load(run).max_block_size == 1
+    assert snapshot(run).keys() == {MODEL, SUMMARY}
+    assert not [p for p in run.parent.iterdir() if p.name.endswith(".part")]
+
+
+def test_a_failed_fit_leaves_the_earlier_run_as_it_was(run, tmp_path):
+    (tmp_path / "bad.csv").write_text("x,y\n1,foo\n")
+    before = snapshot(tmp_path)
+    refusal(call("fit", tmp_path / "bad.csv", "-o", run, "--overwrite"))
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("what", ["is_file", "is_dir"])
+def test_writing_that_fails_leaves_the_earlier_run_as_it_was(data, run, tmp_path, monkeypatch, what):
+    replace = os.replace
+
+    def fail(source, target):
+        if getattr(Path(source), what)():
+            raise OSError("disk full")
+        replace(source, target)
+
+    before = snapshot(tmp_path)
+    monkeypatch.setattr(os, "replace", fail)
+    result = call("fit", data, "-o", run, "--overwrite", "--marginal", "gaussian", "--jobs", 1)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines()[-1] == "Error: disk full"
+    assert snapshot(tmp_path) == before
+
+
+def test_what_is_no_run_is_refused(data, run, tmp_path):
+    assert "holds no model.isde" in refusal(call("info", tmp_path))
+    assert "does not exist" in refusal(call("sample", tmp_path / "no"))
+    assert "data.csv" in refusal(call("score", data, data))
+    isde.load(run).subset_scores_.save(tmp_path / "scores.isde")
+    assert "no fitted model" in refusal(call("info", tmp_path / "scores.isde"))
+
+
+def test_a_truncated_model_is_refused(data, run):
+    (run / MODEL).write_bytes((run / MODEL).read_bytes()[:-30])
+    for arguments in (["info", run], ["sample", run], ["score", run, data]):
+        assert "cut short" in refusal(call(*arguments))
+
+
+def test_data_without_the_columns_of_the_model_are_refused(run, tmp_path):
+    other = write_csv(tmp_path / "other.csv", np.ones((3, 3)), ["x", "q", "z"])
+    assert "no column 'y'" in refusal(call("score", run, other))
+
+
+@pytest.mark.parametrize(
+    "arguments", [["score"], ["fit", "data.csv"], ["sample", "run", "-n", "0"], ["paint"]], ids=str
+)
+def test_a_wrong_call_is_refused(arguments):
+    refusal(call(*arguments))
+
+
+# --- as a process ----------------------------------------------------------------------------------------------
+
+
+def test_a_process_says_one_line_and_exits_with_two(tmp_path):
+    (tmp_path / "bad.csv").write_text("x,y\n1,foo\n2,bar\n")
+    result = spawn("fit", "bad.csv", "-o", "run", cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert (
+        result.stderr
+        == "Error: 'y' (for example 'foo') in bad.csv holds text: leave it out (--columns) or encode it first.\n"
+    )
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    (tmp_path / "bad.csv").write_text("x,y\n1,foo\n2,bar\n")
+    result = spawn("fit", "bad.csv", "-o", "run", "--debug", cwd=tmp_path)
+    assert result.returncode != 0
+    assert "Traceback" in result.stderr
+    assert "InputError" in result.stderr
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_debug_works_when_called_from_python(tmp_path, place):
+    (tmp_path / "bad.csv").write_text("x,y\n1,foo\n2,bar\n")
+    arguments = ["fit", tmp_path / "bad.csv", "-o", tmp_path / "run"]
+    result = call(*(["--debug", *arguments] if place == "before" else [*arguments, "--debug"]))
+    assert isinstance(result.exception, InputError)
+
+
+def test_warnings_are_one_line_on_standard_error(tmp_path, rng):
+    X = rng.normal(size=(80, 3))
+    X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+    write_csv(tmp_path / "data.csv", X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # as for a user: printed, no error
+        arguments = ["-o", tmp_path / "run", "-k", 2, "--marginal", "gaussian", "--json", "--quiet", "--jobs", 1]
+        result = call("fit", tmp_path / "data.csv", *arguments)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["blocks"][0]["columns"] == ["x", "y"]
+    assert result.stderr.startswith("Warning: {x, y} is as large as max_block_size=2")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_call_leaves_pythons_own_warnings_as_they_were(tmp_path):
+    show = warnings.showwarning
+    call("info", tmp_path)
+    assert warnings.showwarning is show
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes.")
+def test_a_reader_that_stops_early_gets_no_complaint(run):
+    code = "import sys; from isde.cli import main; main(prog_name='isde')"
+    command = [sys.executable, "-c", code, "sample", str(run), "-n", "200000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "x,y,z\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
+def test_the_demo_compares_the_model_with_simpler_ones_on_fresh_rows(tmp_path, monkeypatch):
+    def small(random_state):
+        return demo_table(300, random_state=random_state)
+
+    monkeypatch.setattr(synthetic, "demo_table", small)
+    result = call("demo", "-o", tmp_path / "demo", "--jobs", 1, "--json", "--quiet")
+    assert result.exit_code == 0, result.output
+    summary, model = json.loads(result.stdout), isde.load(tmp_path / "demo")
+    held_out = summary["held_out"]
+    assert held_out["ISDE"] == pytest.approx(model.score(small(1)), abs=ROUNDING)
+    assert held_out["ISDE"] > max(value for method, value in held_out.items() if method != "ISDE")
+    assert len(held_out) == 3
+    assert sorted(name for block in summary["blocks"] for name in block["columns"]) == sorted(small(0).names)

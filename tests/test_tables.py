@@ -1,0 +1,422 @@
+"""Files: every kind is read, and what cannot be read is refused in one sentence that names the culprit."""
+
+import io
+import zipfile
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from isde.errors import InputError, ISDEWarning
+from isde.tables import check_columns, check_finite, check_numeric_frame, default_names, frame_names, read_table
+
+X = np.array([[0.1, 2.0, -3e-7], [1 / 3, 5e300, 4.0], [-1.0, 0.25, 1e-310], [7.0, 8.0, 9.0]])
+NAMES = ("alpha", "beta gamma", "δ")
+
+
+def text(X, separator=",", names=NAMES):
+    lines = [separator.join(repr(float(value)) for value in row) for row in X]
+    return "\n".join(([separator.join(names)] if names else []) + lines) + "\n"
+
+
+def write_csv(path):
+    path.write_text(text(X), encoding="utf-8")
+
+
+def write_tsv(path):
+    path.write_text(text(X, "\t"), encoding="utf-8")
+
+
+def write_parquet(path):
+    pq.write_table(pa.table({name: X[:, i] for i, name in enumerate(NAMES)}), path)
+
+
+def write_npz(path):
+    np.savez(path, X=X, columns=np.array(NAMES))
+
+
+def write_npy(path):
+    np.save(path, X)
+
+
+NAMED = {".csv": write_csv, ".tsv": write_tsv, ".parquet": write_parquet, ".npz": write_npz, ".CSV": write_csv}
+
+
+def refusal(path, **options):
+    """The one sentence with which a file is refused."""
+    with pytest.raises(InputError) as caught:
+        read_table(path, **options)
+    assert path.name in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- what can be read ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", NAMED)
+def test_every_kind_of_file_gives_the_same_table(tmp_path, ending):
+    NAMED[ending](tmp_path / f"data{ending}")
+    table = read_table(tmp_path / f"data{ending}")
+    assert table.names == NAMES
+    assert table.X.dtype == np.float64
+    np.testing.assert_array_equal(table.X, X)
+
+
+def test_an_npy_file_has_no_names(tmp_path):
+    write_npy(tmp_path / "data.npy")
+    table = read_table(tmp_path / "data.npy")
+    assert table.names == ("x0", "x1", "x2")
+    np.testing.assert_array_equal(table.X, X)
+
+
+@pytest.mark.parametrize("ending", NAMED)
+def test_columns_are_kept_by_name_in_the_order_asked_for(tmp_path, ending):
+    NAMED[ending](tmp_path / f"data{ending}")
+    table = read_table(tmp_path / f"data{ending}", columns=["δ", "alpha"])
+    assert table.names == ("δ", "alpha")
+    np.testing.assert_array_equal(table.X, X[:, [2, 0]])
+
+
+def test_floats_of_17_digits_come_back_bit_for_bit(tmp_path, rng):
+    values = rng.normal(size=(200, 4)) * 10.0 ** rng.integers(-200, 200, size=(200, 4))
+    (tmp_path / "data.csv").write_text(text(values, names=None), encoding="utf-8")
+    np.testing.assert_array_equal(read_table(tmp_path / "data.csv").X, values)
+
+
+def test_a_file_without_header_gets_default_names(tmp_path):
+    (tmp_path / "data.csv").write_text(text(X, names=None), encoding="utf-8")
+    table = read_table(tmp_path / "data.csv")
+    assert table.names == default_names(3)
+    np.testing.assert_array_equal(table.X, X)
+
+
+def test_a_header_of_numbers_is_one_when_told_so(tmp_path):
+    (tmp_path / "data.csv").write_text("2019,2020\n1,2\n3,4\n", encoding="utf-8")
+    assert len(read_table(tmp_path / "data.csv").X) == 3
+    table = read_table(tmp_path / "data.csv", header=True)
+    assert table.names == ("2019", "2020")
+    assert table.X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_text_in_the_first_row_is_an_error_when_told_that_there_is_no_header(tmp_path):
+    write_csv(tmp_path / "data.csv")
+    assert "holds text" in refusal(tmp_path / "data.csv", header=False)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\ufeffa,b\n1,2\n3,4\n",
+        "a,b\r\n1,2\r\n3,4\r\n",
+        "a,b\r1,2\r3,4\r",
+        "\n\na,b\n1,2\n\n3,4\n\n",
+        '"a","b"\n"1","2"\n"3","4"',
+        " a , b \n 1, 2\n3 ,4 \n",
+    ],
+    ids=["byte order mark", "windows", "old mac", "blank lines", "quotes", "spaces"],
+)
+def test_text_files_of_other_habits_are_read(tmp_path, content):
+    (tmp_path / "data.csv").write_bytes(content.encode())
+    table = read_table(tmp_path / "data.csv")
+    assert table.names == ("a", "b")
+    assert table.X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_name_may_hold_the_separator_and_a_line_break_in_quotes(tmp_path):
+    (tmp_path / "data.csv").write_text('"a,\nb",c\n1,2\n3,4\n', encoding="utf-8")
+    table = read_table(tmp_path / "data.csv")
+    assert table.names == ("a,\nb", "c")
+    assert table.X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_another_separator_can_be_given(tmp_path):
+    (tmp_path / "data.csv").write_text(text(X, ";"), encoding="utf-8")
+    np.testing.assert_array_equal(read_table(tmp_path / "data.csv", separator=";").X, X)
+
+
+def test_a_single_column_is_a_table(tmp_path):
+    (tmp_path / "data.csv").write_text("a\n1\n2\n", encoding="utf-8")
+    assert read_table(tmp_path / "data.csv").X.tolist() == [[1], [2]]
+
+
+def test_a_text_column_that_is_not_asked_for_does_no_harm(tmp_path):
+    (tmp_path / "data.csv").write_text("id,a,b\nfoo,1,2\nbar,3,4\n", encoding="utf-8")
+    assert read_table(tmp_path / "data.csv", columns=["b"]).X.tolist() == [[2], [4]]
+
+
+def test_integers_and_booleans_become_floats(tmp_path):
+    pq.write_table(pa.table({"i": [1, 2], "b": [True, False]}), tmp_path / "data.parquet")
+    assert read_table(tmp_path / "data.parquet").X.tolist() == [[1, 1], [2, 0]]
+    np.save(tmp_path / "data.npy", np.array([[1, 2]], dtype=np.int16))
+    assert read_table(tmp_path / "data.npy").X.tolist() == [[1, 2]]
+
+
+def test_the_only_matrix_of_an_npz_file_is_the_table(tmp_path):
+    np.savez(tmp_path / "data.npz", values=X, weights=np.ones(4))
+    np.testing.assert_array_equal(read_table(tmp_path / "data.npz").X, X)
+
+
+# --- what cannot be read ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz"])
+def test_an_empty_file_is_refused(tmp_path, ending):
+    path = tmp_path / f"data{ending}"
+    path.touch()
+    assert "is empty" in refusal(path)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("seed", range(8))
+def test_random_bytes_are_refused_whatever_they_are_called(tmp_path, ending, seed):
+    path = tmp_path / f"data{ending}"
+    path.write_bytes(np.random.default_rng(seed).bytes(10 ** (1 + seed % 4)))
+    refusal(path)
+
+
+WRITERS = {".csv": write_csv, ".parquet": write_parquet, ".npy": write_npy, ".npz": write_npz}
+SWAPS = [
+    (real, said) for real in WRITERS for said in (*WRITERS, ".tsv") if real != said and (real, said) != (".csv", ".tsv")
+]
+
+
+@pytest.mark.parametrize(("real", "said"), SWAPS)
+def test_a_file_that_is_not_what_its_ending_says_is_refused(tmp_path, real, said):
+    WRITERS[real](tmp_path / f"data{real}")
+    path = (tmp_path / f"data{real}").rename(tmp_path / f"wrong{said}")
+    refusal(path)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".npy", ".npz"])
+def test_a_file_cut_short_anywhere_is_refused(tmp_path, ending):
+    path = tmp_path / f"data{ending}"
+    WRITERS[ending](path)
+    whole = path.read_bytes()
+    for length in [1, 2, 7, 50, len(whole) // 3, len(whole) // 2, len(whole) - 9, len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        refusal(path)
+
+
+def flips(whole, first):
+    """Copies with one bit changed: every bit of the bytes from `first` on, and one of each byte before."""
+    for position in range(len(whole)):
+        for bit in range(8) if position >= first else [position % 8]:
+            damaged = bytearray(whole)
+            damaged[position] ^= 1 << bit
+            yield bytes(damaged)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_damaged_npz_file_is_refused_or_read_right(tmp_path, save):
+    path = tmp_path / "data.npz"
+    save(path, X=X, columns=np.array(NAMES))
+    whole = path.read_bytes()
+    for damaged in flips(whole, first=whole.index(b"PK\x01\x02")):
+        path.write_bytes(damaged)
+        try:
+            table = read_table(path)
+        except InputError:
+            continue
+        # A changed bit in a time stamp changes nothing, one in the name of 'columns' loses the names: numbers hold.
+        np.testing.assert_array_equal(table.X, X)
+
+
+def test_a_damaged_header_of_an_npy_file_is_refused_or_read_as_a_table(tmp_path):
+    # An .npy file has no checksum: another shape or type may come out, but no other error.
+    path = tmp_path / "data.npy"
+    write_npy(path)
+    whole = path.read_bytes()
+    for damaged in flips(whole[:128], first=0):
+        path.write_bytes(damaged + whole[128:])
+        try:
+            assert read_table(path).X.ndim == 2
+        except InputError:
+            continue
+
+
+def npy_header(shape):
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
+
+
+def test_an_npz_member_that_declares_a_huge_shape_is_refused_before_memory_is_asked_for(tmp_path):
+    path = tmp_path / "data.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("X.npy", npy_header((10**9, 10**4)) + bytes(80))
+    assert "X.npy declares more numbers than it holds" in refusal(path)
+
+
+def test_an_npy_file_that_declares_a_huge_shape_is_refused(tmp_path):
+    (tmp_path / "data.npy").write_bytes(npy_header((10**9, 10**4)) + bytes(80))
+    refusal(tmp_path / "data.npy")
+
+
+def test_pickled_arrays_are_not_opened(tmp_path):
+    np.save(tmp_path / "data.npy", np.array([[{}, {}]], dtype=object), allow_pickle=True)
+    refusal(tmp_path / "data.npy")
+    np.savez(tmp_path / "data.npz", X=np.array([[{}, {}]], dtype=object))
+    refusal(tmp_path / "data.npz")
+
+
+@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2, 2)), np.ones((2, 2), complex), np.array([["a"]])])
+def test_what_is_no_matrix_of_numbers_is_refused(tmp_path, array):
+    np.save(tmp_path / "data.npy", array)
+    assert f"{array.ndim}-dimensional" in refusal(tmp_path / "data.npy")
+
+
+def test_an_npz_file_with_two_matrices_needs_to_say_which(tmp_path):
+    np.savez(tmp_path / "data.npz", first=X, second=X)
+    assert "['first', 'second']" in refusal(tmp_path / "data.npz")
+
+
+def test_an_npz_file_with_too_few_names_is_refused(tmp_path):
+    np.savez(tmp_path / "data.npz", X=X, columns=["a", "b"])
+    assert "2 names in 'columns' for 3 columns" in refusal(tmp_path / "data.npz")
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_a_table_without_rows_or_columns_is_refused(tmp_path, shape):
+    np.save(tmp_path / "data.npy", np.empty(shape))
+    assert f"{shape[0]} rows and {shape[1]} columns" in refusal(tmp_path / "data.npy")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("a,b\n1,2\n3\n4,5\n", "ragged: row 2 has 1 values, 2 are expected"),
+        ("a,b\n1,2\n3,4,5\n", "ragged: row 2 has 3 values, 2 are expected"),
+        ("1,2\n3\n", "ragged: row 2 has 1 values"),
+        ("a,b,c\n1,2\n3,4\n", "ragged: 3 names in the header, 2 values in each row"),
+        ("a,b\n1,2,3\n3,4,5\n", "ragged"),
+        ("a,b\n1,foo\n2,bar\n", "'b' (for example 'foo')"),
+        ("a,b,c\n1,foo,x\n2,bar,y\n", "'b' (for example 'foo'), 'c' (for example 'x')"),
+        ("a,b\n1,\n,4\n5,\n", "Missing values in 'a' (1), 'b' (2)"),
+        ("a;b\n1;2\n", "separated by ';'"),
+        ("a\tb\n1\t2\n", "separated by '\\t'"),
+        ("1;2\n3;4\n", "separated by ';'"),
+        ("a,b,a\n1,2,3\n", "two columns named 'a'"),
+        ("a,,c\n1,2,3\n", "Column 2"),
+        ("a,b\n", "header but no rows"),
+        ("\n\n\n", "blank lines"),
+    ],
+)
+def test_a_text_file_that_is_no_table_is_refused_by_what_is_wrong_with_it(tmp_path, content, complaint):
+    (tmp_path / "data.csv").write_text(content, encoding="utf-8")
+    assert complaint in refusal(tmp_path / "data.csv")
+
+
+def test_other_encodings_are_refused(tmp_path):
+    (tmp_path / "data.csv").write_bytes("größe,b\n1,2\n".encode("latin-1"))
+    assert "no text file" in refusal(tmp_path / "data.csv")
+    (tmp_path / "data.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
+    assert "no text file" in refusal(tmp_path / "data.csv")
+
+
+def test_ragged_rows_are_refused_also_where_only_some_columns_are_asked_for(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n3,4,5\n", encoding="utf-8")
+    assert "ragged" in refusal(tmp_path / "data.csv", columns=["a"])
+
+
+@pytest.mark.parametrize("ending", NAMED)
+def test_a_column_that_is_not_there_is_named_beside_those_that_are(tmp_path, ending):
+    path = tmp_path / f"data{ending}"
+    NAMED[ending](path)
+    message = refusal(path, columns=["alpha", "omega"])
+    assert "no column 'omega'" in message
+    assert "beta gamma" in message
+
+
+@pytest.mark.parametrize("ending", NAMED)
+def test_a_column_asked_for_twice_is_refused(tmp_path, ending):
+    path = tmp_path / f"data{ending}"
+    NAMED[ending](path)
+    with pytest.raises(InputError, match="alpha"):
+        read_table(path, columns=["alpha", "alpha"])
+
+
+def test_a_text_column_in_a_parquet_file_is_named(tmp_path):
+    pq.write_table(pa.table({"a": [1.0, 2.0], "label": ["x", "y"]}), tmp_path / "data.parquet")
+    assert "'label'" in refusal(tmp_path / "data.parquet")
+
+
+@pytest.mark.parametrize(("names", "culprit"), [(["a", "a"], "two columns named 'a'"), (["a", ""], "Column 2")])
+def test_a_parquet_file_with_repeated_or_empty_names_is_refused(tmp_path, names, culprit):
+    pq.write_table(pa.Table.from_arrays([pa.array([1.0, 2.0])] * 2, names=names), tmp_path / "data.parquet")
+    assert culprit in refusal(tmp_path / "data.parquet")
+
+
+def test_an_unknown_ending_is_refused_with_those_that_are_known(tmp_path):
+    (tmp_path / "data.xlsx").write_bytes(b"PK")
+    message = refusal(tmp_path / "data.xlsx")
+    assert "'.xlsx'" in message
+    assert ".parquet" in message
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+    assert "does not exist" in refusal(tmp_path / "nothing.csv")
+    (tmp_path / "folder.csv").mkdir()
+    assert "is a folder" in refusal(tmp_path / "folder.csv")
+
+
+# --- frames and hygiene ----------------------------------------------------------------------------------------
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_frames_bring_their_names(library):
+    assert frame_names(FRAMES[library]({"a": [1.0], "b": [2.0]})) == ("a", "b")
+
+
+def test_arrays_and_lists_bring_no_names():
+    assert frame_names(X) is None
+    assert frame_names([[1.0]]) is None
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_text_in_a_frame_is_named(library):
+    frame = FRAMES[library]({"a": [1.0, 2.0], "label": ["x", "y"]})
+    with pytest.raises(InputError, match="'label' in the table holds no numbers"):
+        check_numeric_frame(frame)
+    check_numeric_frame(FRAMES[library]({"a": [1.0, 2.0], "flag": [True, False], "count": [1, 2]}))
+
+
+def test_missing_and_infinite_values_are_counted_by_column():
+    bad = np.array([[1.0, np.nan, np.inf], [2.0, np.nan, 1.0], [3.0, 1.0, 1.0]])
+    with pytest.raises(InputError, match=r"'b' \(2\), 'c' \(1\) of 3 rows"):
+        check_finite(bad, ["a", "b", "c"])
+
+
+def test_many_culprits_are_counted_and_not_listed():
+    with pytest.raises(InputError, match=r"'x4' .* and 95 more"):
+        check_finite(np.full((2, 100), np.nan), default_names(100))
+
+
+def test_a_constant_column_is_named():
+    with pytest.raises(InputError, match="'b' has the same value"):
+        check_columns(np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]), ["a", "b"])
+
+
+def test_ties_above_five_percent_get_a_warning_with_their_share(rng):
+    columns = rng.normal(size=(101, 2))
+    columns[:11, 1] = 0.5  # 10 of 100 differences are zero
+    with pytest.warns(ISDEWarning, match=r"'b' \(10%\)"):
+        check_columns(columns, ["a", "b"])
+
+
+def test_ties_up_to_five_percent_get_no_warning(rng):
+    columns = rng.normal(size=(101, 2))
+    columns[:6, 1] = 0.5
+    check_columns(columns, ["a", "b"])
+
+
+def test_two_equal_columns_get_a_warning(rng):
+    columns = rng.normal(size=(20, 3))
+    columns[:, 2] = columns[:, 0]
+    with pytest.warns(ISDEWarning, match="'a' and 'c' are the same column"):
+        check_columns(columns, ["a", "b", "c"])
