@@ -95,7 +95,7 @@ def limit() -> None:
         with workers(WORKERS) as run:
             for _ in range(3):
                 rate = sgemm_rate()
-                everything = [np.ones((len(PAPER_GRID), len(tile.left)), dtype=bool) for tile in tiles]
+                everything = [np.ones((len(PAPER_GRID), len(tile.quad)), dtype=bool) for tile in tiles]
                 start = time.perf_counter()
                 for tile, active in zip(tiles, everything, strict=True):
                     evaluate(tile, rows, PAPER_GRID, active, run)

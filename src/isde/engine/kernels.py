@@ -24,9 +24,11 @@ PRODUCT_FLUSH = F32(2.0**-5)  # FLUSH / RESCALE
 TRUST = 1e6
 """A sum is trusted where it is this many times larger than all that flushing can have taken from it."""
 
-LOGS_AT_ONCE = 8
-SUM_RESCALE = 2.0**-100
-"""Eight sums, each below 2^114 times the number of centres, are multiplied in float64 before one logarithm."""
+LOGS_AT_ONCE = 16
+SUM_BITS = 76
+SUM_RESCALE = 2.0**-SUM_BITS
+"""Sixteen trusted sums are multiplied in float64 before one logarithm: each lies between 2^15 (one centre, one column)
+and 2^134 (a million centres), rescaled between 2^-61 and 2^58."""
 
 LEFT, RIGHT = 4, 2
 """Rows of a register block: 4 x 2 float32 vectors of sums. Measured against 4x3, 2x4, 6x2, 4x4 and 1x8 on AVX2: 0.77 to
@@ -73,18 +75,41 @@ def _squared_distances(query: Any, centres: Any, columns: Any, D: Any) -> None: 
 @fast
 def _multiply_rows(a: Any, b: Any, out: Any) -> None:  # in: a, b; out
     """out = a b / 2^57, flushed: the scaled product of two scaled rows."""
-    for j in range(len(a)):
+    for j in range(len(out)):
         p = a[j] * b[j]
         out[j] = p * RESCALE if p >= PRODUCT_FLUSH else F32(0.0)
 
 
 @fast
-def _add_dots(rows: Any, left: Any, right: Any, active: Any, sums: Any) -> None:  # in, ...; in, out: sums
-    """sums[b] += rows[left[b]] @ rows[right[b]].T, flattened, for the active register blocks b."""
-    for b in range(len(left)):
+def _add_chunk(
+    parent: Any, group: Any, needed: Any,  # in: rows to be made, and which of them are needed
+    left_parent: Any, left_group: Any, quad: Any, right: Any, active: Any,  # in: register blocks
+    rows: Any,  # in: kernels of the G groups over a chunk of fitting rows; scratch: made rows, then four lefts
+    sums: Any,  # in, out: (B, 8)
+) -> None:  # fmt: skip
+    """sums[b] += (lefts @ rights.T).ravel() over the chunk, for the active register blocks b."""
+    scratch = len(rows) - LEFT
+    n_groups = scratch - len(parent)
+    for r in range(len(parent)):
+        if needed[r]:
+            if parent[r] >= 0:
+                _multiply_rows(rows[parent[r]], rows[group[r]], rows[n_groups + r])
+            else:
+                for j in range(rows.shape[1]):
+                    rows[n_groups + r, j] = UNIT
+    made = -1
+    left = np.zeros(LEFT, np.int64)
+    for b in range(len(quad)):
         if not active[b]:
             continue
-        a0, a1, a2, a3 = rows[left[b, 0]], rows[left[b, 1]], rows[left[b, 2]], rows[left[b, 3]]
+        if quad[b] != made:
+            made = quad[b]
+            for i in range(LEFT):
+                left[i] = left_group[made, i]
+                if left_parent[made, i] >= 0:
+                    left[i] = scratch + i
+                    _multiply_rows(rows[left_parent[made, i]], rows[left_group[made, i]], rows[scratch + i])
+        a0, a1, a2, a3 = rows[left[0]], rows[left[1]], rows[left[2]], rows[left[3]]
         b0, b1 = rows[right[b, 0]], rows[right[b, 1]]
         s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = F32(0.0)
         for j in range(rows.shape[1]):
@@ -108,76 +133,87 @@ def _add_dots(rows: Any, left: Any, right: Any, active: Any, sums: Any) -> None:
 
 
 @fast
+def _mark_needed(
+    parent: Any, group: Any, left_parent: Any, left_group: Any, quad: Any, right: Any, active: Any,  # in
+    needed: Any,  # out: whether an active register block depends on each row, kernels first
+) -> None:  # fmt: skip
+    """needed[rows of active register blocks] = True, and the rows that these are made of."""
+    n_groups = len(needed) - len(parent)
+    for b in range(len(quad)):
+        if active[b]:
+            for i in range(RIGHT):
+                needed[right[b, i]] = True
+            for i in range(LEFT):
+                needed[left_group[quad[b], i]] = True
+                if left_parent[quad[b], i] >= 0:
+                    needed[left_parent[quad[b], i]] = True
+    for r in range(len(parent) - 1, -1, -1):  # parents stand before their children
+        if needed[n_groups + r] and parent[r] >= 0:
+            needed[parent[r]] = needed[group[r]] = True
+
+
+@exact
+def _aligned(n: int, width: int) -> Any:
+    """np.empty((n, width), np.float32) at the start of a cache line: no vector of it straddles two."""
+    buffer = np.empty(n * width + 16, np.float32)
+    start = (-buffer.ctypes.data % 64) // 4
+    return buffer[start : start + n * width].reshape(n, width)
+
+
+@fast
 def sum_products(
     queries: Any,  # in: rows, (n, d) float64
     centres: Any,  # in: fitting rows as columns, (d, L) float64
     groups: Any,  # in: columns of each squared distance, padded with -1, (G, width)
-    parent: Any,  # in: row r is row parent[r] times the kernel of group[r]; parent -1: that kernel; group -1: ones
+    parent: Any,  # in: rows to be made, see plan.Tile
     group: Any,
-    left: Any,  # in: rows of each register block, (B, 4) and (B, 2)
+    left_parent: Any,  # in: lefts
+    left_group: Any,
+    quad: Any,  # in: register blocks
     right: Any,
     rates: Any,  # in: log2(e) / (2 h^2) for each bandwidth, float32
     active: Any,  # in: which register blocks to compute for which bandwidth, (H, B)
-    chunk: int,  # in: fitting rows at a time, so that all rows of products stay in the L2 cache
+    chunk: int,  # in: fitting rows at a time, so that all rows stay in the L2 cache
     trusted: float,  # in: scaled sums below this are not trusted
-    logs: Any,  # out: sum over queries of log2 of the trusted sums, less 57 * 2 bits each, (H, B, 8) float64
+    logs: Any,  # out: sum over queries of log2 of the trusted sums, (H, B, 8) float64
     doubtful: Any,  # out: number of queries whose sum is not trusted, (H, B, 8)
     listed: Any,  # out: the first few of those queries, (H, B, 8, capacity)
 ) -> None:
     """logs[h, b, :] = sum_i log2(products of rows summed over centres): all subsets of a tile, all bandwidths."""
     n, L = len(queries), centres.shape[1]
-    n_groups, n_rows, n_blocks, n_rates = len(groups), len(parent), len(left), len(rates)
+    n_groups, n_blocks, n_rates, slots = len(groups), len(quad), len(rates), LEFT * RIGHT
     D = np.empty((n_groups, L), np.float32)
     # Chunks have one width, the last one filled up with zeros: a loop of whole vectors has no slow remainder.
-    rows = np.empty((n_rows, chunk), np.float32)
-    kernels = np.zeros((n_groups, chunk), np.float32)
-    sums = np.empty((n_blocks, LEFT * RIGHT), np.float64)
-    products = np.ones((n_rates, n_blocks, LEFT * RIGHT), np.float64)
-    needed = np.zeros((n_rates, n_rows), np.bool_)
-    wanted_groups, ever_wanted = np.zeros((n_rates, n_groups), np.bool_), np.zeros(n_groups, np.bool_)
+    n_rows = n_groups + len(parent)
+    rows = _aligned(n_rows + LEFT, chunk)
+    sums = np.empty((n_blocks, slots), np.float64)
+    products = np.ones((n_rates, n_blocks, slots), np.float64)
+    needed, ever = np.zeros((n_rates, n_rows), np.bool_), np.zeros(n_groups, np.bool_)
     for h in range(n_rates):
-        for b in range(n_blocks):
-            if active[h, b]:
-                for i in range(LEFT):
-                    needed[h, left[b, i]] = True
-                for i in range(RIGHT):
-                    needed[h, right[b, i]] = True
-        for r in range(n_rows - 1, -1, -1):  # parents stand before their children
-            if needed[h, r]:
-                if group[r] >= 0:
-                    wanted_groups[h, group[r]] = ever_wanted[group[r]] = True
-                if parent[r] >= 0:
-                    needed[h, parent[r]] = True
+        _mark_needed(parent, group, left_parent, left_group, quad, right, active[h], needed[h])
+        for g in range(n_groups):
+            ever[g] |= needed[h, g]
     for i in range(n):
         for g in range(n_groups):
-            if ever_wanted[g]:
+            if ever[g]:
                 _squared_distances(queries[i], centres, groups[g], D[g])
         for h in range(n_rates):
             for b in range(n_blocks):
-                for slot in range(LEFT * RIGHT):
+                for slot in range(slots):
                     sums[b, slot] = 0.0
             for start in range(0, L, chunk):
                 width = min(chunk, L - start)
                 for g in range(n_groups):
-                    if wanted_groups[h, g]:
-                        _scaled_kernel(D[g, start : start + width], rates[h], kernels[g, :width])
+                    if needed[h, g]:
+                        _scaled_kernel(D[g, start : start + width], rates[h], rows[g, :width])
                         for j in range(width, chunk):
-                            kernels[g, j] = F32(0.0)
-                for r in range(n_rows):
-                    if needed[h, r]:
-                        if group[r] < 0:
-                            for j in range(chunk):
-                                rows[r, j] = UNIT
-                        elif parent[r] < 0:
-                            for j in range(chunk):
-                                rows[r, j] = kernels[group[r], j]
-                        else:
-                            _multiply_rows(rows[parent[r]], kernels[group[r]], rows[r])
-                _add_dots(rows, left, right, active[h], sums)
+                            rows[g, j] = F32(0.0)
+                made = needed[h, n_groups:]
+                _add_chunk(parent, group, made, left_parent, left_group, quad, right, active[h], rows, sums)
             take_logs = (i + 1) % LOGS_AT_ONCE == 0 or i + 1 == n
             for b in range(n_blocks):
                 if active[h, b]:
-                    for slot in range(LEFT * RIGHT):
+                    for slot in range(slots):
                         if sums[b, slot] >= trusted:
                             products[h, b, slot] *= sums[b, slot] * SUM_RESCALE
                         else:
@@ -190,8 +226,8 @@ def sum_products(
     for h in range(n_rates):
         for b in range(n_blocks):
             if active[h, b]:
-                for slot in range(LEFT * RIGHT):
-                    logs[h, b, slot] -= (n - doubtful[h, b, slot]) * (2.0 * SCALE_BITS - 100.0)
+                for slot in range(slots):
+                    logs[h, b, slot] -= (n - doubtful[h, b, slot]) * (2.0 * SCALE_BITS - SUM_BITS)
 
 
 @exact

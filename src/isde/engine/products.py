@@ -119,11 +119,12 @@ def _evaluate_task(
 ) -> tuple[Matrix, NDArray[np.int64], tuple[NDArray[Any], ...]]:
     queries, fold = rows.tasks[number]
     centres = rows.centres_of_fold[fold]
-    shape = (len(bandwidths), len(tile.left), kernels.LEFT * kernels.RIGHT)
+    shape = (len(bandwidths), len(tile.quad), kernels.LEFT * kernels.RIGHT)
     logs, doubtful = np.zeros(shape), np.zeros(shape, dtype=np.int32)
     listed = np.zeros((*shape, LISTED), dtype=np.int32)
     kernels.sum_products(
-        rows.queries[queries], centres, tile.groups, tile.parent, tile.group, tile.left, tile.right,
+        rows.queries[queries], centres,
+        tile.groups, tile.parent, tile.group, tile.left_parent, tile.left_group, tile.quad, tile.right,
         (LOG2_E / (2 * bandwidths**2)).astype(np.float32), active, _chunk(tile, centres.shape[1]),
         _least_trusted(tile, centres.shape[1]), logs, doubtful, listed,
     )  # fmt: skip
@@ -143,9 +144,9 @@ def _register_blocks(slots: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _chunk(tile: Tile, n_centres: int) -> int:
     """Fitting rows at a time: all rows of products in the cache, equal parts, whole vectors."""
-    most = min(512, max(128, CACHE_BYTES // (4 * len(tile.parent))))
+    most = min(512, max(128, CACHE_BYTES // (4 * (len(tile.groups) + len(tile.parent)))))
     parts = -(-n_centres // most)
-    return -(-n_centres // (16 * parts)) * 16
+    return -(-n_centres // (32 * parts)) * 32
 
 
 def _least_trusted(tile: Tile, n_centres: int) -> float:
