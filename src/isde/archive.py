@@ -53,10 +53,18 @@ def write_archive(path: str | Path, kind: str, header: Mapping[str, Any], arrays
                     archive.writestr(f"{name}.npy", data)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    """The permissions new files are made without; mkstemp's files are private whatever it is."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
 
 
 def read_archive(path: str | Path) -> tuple[str, dict[str, Any], Arrays]:
@@ -73,7 +81,7 @@ def read_archive(path: str | Path) -> tuple[str, dict[str, Any], Arrays]:
         raise InputError(f"{path} does not exist.") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, not a file saved by isde.") from None
-    except (zipfile.BadZipFile, EOFError, KeyError, ValueError, NotImplementedError, OSError) as error:
+    except (zipfile.BadZipFile, EOFError, KeyError, ValueError, RuntimeError, OSError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(

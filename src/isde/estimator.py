@@ -22,7 +22,7 @@ from isde.marginals import MARGINAL_NAMES, resolve_marginal
 from isde.partitions import RandomState
 from isde.scores import SubsetScores, average_scores, score_subsets, warn_unsettled
 from isde.selection import certify
-from isde.solvers import select_partition
+from isde.solvers import check_solver, select_partition
 from isde.tables import Table, check_columns, check_finite, check_numeric_frame, default_names
 
 Matrix = NDArray[np.float64]
@@ -184,6 +184,7 @@ class ISDE(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"The data have the columns {list(X.names)}, the model has {list(self._names())}.")
         check_finite(matrix, self._names())
         if reset:
+            check_solver(self.solver)
             if not isinstance(self.max_block_size, int | np.integer) or self.max_block_size < 1:
                 raise ValueError(f"max_block_size={self.max_block_size!r} must be a whole number of at least 1.")
             check_columns(matrix, self._names())
@@ -217,7 +218,7 @@ class ISDE(DensityMixin, BaseEstimator):  # type: ignore[misc]
             if not 0 < share < 1:
                 raise ValueError(f"split={share} must be a share of the rows between 0 and 1.")
             splitter: Any = ShuffleSplit(1, train_size=share, random_state=self.random_state)
-        elif hasattr(self.split, "split"):
+        elif hasattr(self.split, "split") and not isinstance(self.split, str):
             splitter = self.split
         else:
             raise TypeError(f"split={self.split!r} is neither a share of rows nor a scikit-learn splitter.")
@@ -282,23 +283,38 @@ def _params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
             f"model.subset_scores_, and fit again from it; {', '.join(MARGINAL_NAMES)} can be saved."
         )
     if result["bandwidths"] is not None:
-        result["bandwidths"] = [float(h) for h in result["bandwidths"]]
+        result["bandwidths"] = np.ravel(result["bandwidths"]).astype(float).tolist()
     if not isinstance(result["random_state"], int | np.integer):
         result["random_state"] = None
-    if hasattr(result["split"], "split"):
-        splitter = result["split"]
-        names = [name for name in inspect.signature(type(splitter)).parameters if hasattr(splitter, name)]
-        values = {name: getattr(splitter, name) for name in names}
-        plain = {name: v for name, v in values.items() if v is None or isinstance(v, int | float | bool)}
-        result["split"] = {"class": type(splitter).__name__, "params": plain}
+    if result["split"] is not None and not isinstance(result["split"], float):
+        result["split"] = _splitter_to_json(result["split"])
     return {name: int(v) if isinstance(v, np.integer) else v for name, v in result.items()}
 
 
 def _params_from_json(params: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(params)
     if isinstance(result.get("split"), dict):
-        kind = getattr(model_selection, str(result["split"]["class"]), None)
-        # A splitter of the user's own cannot be built from its name; the fitted model does not need it.
-        known = inspect.isclass(kind) and hasattr(kind, "split")
-        result["split"] = kind(**result["split"]["params"]) if known and kind is not None else None
+        result["split"] = _splitter_from_json(result["split"])
     return result
+
+
+def _splitter_to_json(splitter: Any) -> dict[str, Any] | None:
+    """Class and parameters of a scikit-learn splitter; None where they do not build the same one again.
+
+    The fitted model does not need its splitter: one of the user's own, or with an array inside, is left out.
+    """
+    names = inspect.signature(type(splitter)).parameters
+    known = {**getattr(splitter, "cvargs", {}), **vars(splitter)}
+    params = {name: known[name] for name in names if isinstance(known.get(name), int | float | bool | None)}
+    params = {name: value for name, value in params.items() if name in known}
+    saved = {"class": type(splitter).__name__, "params": params}
+    try:
+        same = repr(_splitter_from_json(saved)) == repr(splitter)
+    except (TypeError, ValueError):
+        return None
+    return saved if same else None
+
+
+def _splitter_from_json(saved: Mapping[str, Any]) -> Any:
+    kind = getattr(model_selection, str(saved["class"]), None)
+    return kind(**saved["params"]) if inspect.isclass(kind) and hasattr(kind, "split") else None

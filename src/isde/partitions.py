@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations
 from math import comb
+from operator import index
 from typing import Literal
 
 import numpy as np
@@ -28,7 +29,7 @@ def canonical_partition(blocks: Iterable[Iterable[int]], n_columns: int | None =
     >>> canonical_partition([[3, 1], [2, 0]])
     ((0, 2), (1, 3))
     """
-    partition = tuple(sorted(tuple(sorted(int(c) for c in block)) for block in blocks))
+    partition = tuple(sorted(tuple(sorted(index(c) for c in block)) for block in blocks))
     columns = sorted(c for block in partition for c in block)
     if () in partition or not columns:
         raise ValueError("A partition has no empty block.")

@@ -129,6 +129,8 @@ class SubsetScores:
         import narwhals.stable.v2 as nw
 
         alone = self.subsets.sum_over_members(self.scores[: self.n_columns])
+        with np.errstate(invalid="ignore"):  # -inf minus -inf: no gain can be told
+            gains = self.scores - alone
         frame = nw.from_dict(
             {
                 "subset": [" ".join(map(str, subset)) for subset in self.subsets],
@@ -137,7 +139,7 @@ class SubsetScores:
                 "score": self.scores,
                 "error": self.errors,
                 "bandwidth": self.bandwidths,
-                "gain": self.scores - alone,
+                "gain": gains,
             },
             backend=backend,
         )

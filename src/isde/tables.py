@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -174,9 +176,10 @@ def _read_parquet(path: Path, _: TextFormat, columns: Sequence[str] | None) -> T
     except ImportError:
         raise InputError(f"Reading {path} needs pyarrow: pip install 'isde[io]'.") from None
     try:
-        native = pyarrow.parquet.read_table(path)
+        native = pyarrow.parquet.ParquetFile(path).read()
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{path} is no parquet file, or it is damaged ({_first_line(error)}).") from error
+    _refuse_bad_names(native.column_names, path)
     frame = nw.from_native(native, eager_only=True)
     if columns is not None:
         frame = frame.select([frame.columns[i] for i in _positions(frame.columns, columns, path)])
@@ -188,7 +191,10 @@ def _read_npy(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table
     try:
         # Mapped, so that a header which declares more than the file holds is refused before memory is asked for.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+        if not isinstance(array, np.ndarray):
+            array.close()
+            raise InputError(f"{path} holds an .npz archive: give it that ending.")
+    except (ValueError, EOFError, OSError, SyntaxError, TokenError) as error:
         raise InputError(f"{path} is no .npy file, or it is damaged ({_first_line(error)}).") from error
     return _from_array(array, None, columns, path)
 
@@ -203,7 +209,9 @@ def _read_npz(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table
                 raise InputError(f"{path} holds the matrices {keys}: name the one to use 'X'.")
             names = archive["columns"] if "columns" in archive.files else None
             return _from_array(archive[key], names, columns, path)
-    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile) as error:
+    except (
+        ValueError, EOFError, OSError, KeyError, SyntaxError, RuntimeError, TokenError, zipfile.BadZipFile, zlib.error
+    ) as error:  # fmt: skip
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} is no .npz file, or it is damaged ({_first_line(error)}).") from error
@@ -344,6 +352,9 @@ def _refuse_bad_names(names: Sequence[str], path: Path) -> None:
 
 
 def _positions(names: Sequence[str], wanted: Sequence[str], path: Path) -> list[int]:
+    repeated = [name for name in wanted if list(wanted).count(name) > 1]
+    if repeated:
+        raise InputError(f"The column {repeated[0]!r} is asked for twice.")
     unknown = [name for name in wanted if name not in names]
     if unknown:
         raise InputError(f"{path} has no column {unknown[0]!r}; it has {_some(list(names), 12)}.")

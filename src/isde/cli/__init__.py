@@ -6,7 +6,6 @@ data), 1 is failure. Nothing heavy is imported until a command runs: `isde --hel
 
 from __future__ import annotations
 
-import sys
 import warnings
 from importlib import import_module
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import click
 
 from isde import __version__
+from isde.cli.options import DEBUG, debug_option
 from isde.errors import ISDEError
 
 COMMANDS = {
@@ -42,13 +42,14 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        warnings.showwarning = _print_warning
         try:
-            return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
+            with warnings.catch_warnings():
+                warnings.showwarning = _print_warning
+                return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # click's own, and a reader that has seen enough
         except Exception as error:
-            if "--debug" in sys.argv:
+            if ctx.find_root().meta.get(DEBUG):
                 raise
             click.echo(f"Error: {_sentence(error)}", err=True)
             # Misuse is a ValueError or TypeError, InputError included; all else is our failure or the machine's.
@@ -67,6 +68,6 @@ def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="isde")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@debug_option
 def main() -> None:
     """Independence Structure Density Estimation: which columns move together, proved optimal, and their density."""

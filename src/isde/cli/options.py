@@ -10,8 +10,18 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+DEBUG = "isde.debug"
+
+
+def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    meta = ctx.find_root().meta
+    meta[DEBUG] = meta.get(DEBUG, False) or value
+
+
+debug_option = click.option(
+    "--debug", is_flag=True, expose_value=False, callback=_remember_debug, help="Show the traceback of an error."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-debug_option = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 jobs_option = click.option("--jobs", type=int, default=-1, show_default=True, help="Workers; -1 means all cores.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on standard error.")

@@ -41,9 +41,16 @@ def write_run(folder: Path, model: ISDE, summary: dict[str, Any]) -> None:
         model.save(staging / MODEL_FILE)
         (staging / SUMMARY_FILE).write_text(json.dumps(summary, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         staging.chmod(0o755)
+        earlier = folder.with_name(f"{staging.name}.old")
         if folder.exists():
-            shutil.rmtree(folder)
-        os.replace(staging, folder)
+            os.replace(folder, earlier)
+        try:
+            os.replace(staging, folder)
+        except BaseException:
+            if earlier.exists():
+                os.replace(earlier, folder)
+            raise
+        shutil.rmtree(earlier, ignore_errors=True)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise

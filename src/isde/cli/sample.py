@@ -22,7 +22,7 @@ def command(run: str, n_samples: int, seed: int, as_json: bool) -> None:
 
     model = load_model(run)
     X = model.sample(n_samples, random_state=seed)
-    names = list(model.feature_names_in_)
+    names = list(model.density_.names)
     if as_json:
         print_json({"columns": names, "rows": X.tolist()})
         return

@@ -36,7 +36,7 @@ def command(
     from isde.tables import Table, default_names, read_table
 
     model = load_model(run).set_params(n_jobs=jobs)
-    names = tuple(model.feature_names_in_)
+    names = model.density_.names
     table = read_table(data, separator=separator, header=header, columns=split_names(columns))
     if set(names) <= set(table.names):  # columns by name, in the model's order; further ones are not needed
         table = Table(table.X[:, [table.names.index(name) for name in names]], names)

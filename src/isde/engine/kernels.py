@@ -30,12 +30,17 @@ SUM_RESCALE = 2.0**-SUM_BITS
 """Sixteen trusted sums are multiplied in float64 before one logarithm: each lies between 2^15 (one centre, one column)
 and 2^134 (a million centres), rescaled between 2^-61 and 2^58."""
 
+DISTANCES_KEPT = 1 << 13
+"""Squared distances to this many centres are kept between the search for the nearest and the sum: 64 kB."""
+
 LEFT, RIGHT = 4, 2
 """Rows of a register block: 4 x 2 float32 vectors of sums. Measured against 4x3, 2x4, 6x2, 4x4 and 1x8 on AVX2: 0.77 to
 0.99 of the large-matrix sgemm rate at all shapes in use; 4x4 spills (0.6)."""
 
-fast = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-exact = njit(cache=True, nogil=True, error_model="numpy")
+# Sums may be reordered for vectors; no NaN and no infinity gets in, since data are checked before.
+fast = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "nnan"}, error_model="numpy")
+# Here the order of operations matters.
+exact = njit(cache=True, nogil=True, fastmath={"contract", "nsz", "nnan"}, error_model="numpy")
 
 
 @fast
@@ -261,15 +266,22 @@ def _exp_negative(x: Any, n: int) -> None:  # in, out: x
 
 
 @fast
-def _distances(query: Any, centres: Any, start: int, n: int, out: Any) -> Any:  # in: query, centres (d, L); out
-    """out[:n] = ((query[:, None] - centres[:, start : start + n]) ** 2).sum(0); returns the least."""
-    for j in range(n):
-        out[j] = 0.0
-    for c in range(len(query)):
-        x, column = query[c], centres[c]
-        for j in range(n):
-            difference = x - column[start + j]
-            out[j] += difference * difference
+def _distances(query: Any, centres: Any, columns: Any, start: int, n: int, out: Any) -> Any:  # in: ...; out: (n,)
+    """out[:n] = ((query[columns, None] - centres[columns, start : start + n]) ** 2).sum(0); columns end at -1.
+
+    Returns the least.
+    """
+    for i in range(len(columns)):
+        if columns[i] >= 0:
+            x, column = query[columns[i]], centres[columns[i]]
+            if i == 0:
+                for j in range(n):
+                    difference = x - column[start + j]
+                    out[j] = difference * difference
+            else:
+                for j in range(n):
+                    difference = x - column[start + j]
+                    out[j] += difference * difference
     least = out[0]
     for j in range(n):
         least = min(least, out[j])
@@ -286,52 +298,35 @@ def _sum(x: Any, n: int) -> Any:
 
 
 @exact
-def log_kernel_sums(queries: Any, centres: Any, rate: float, out: Any) -> None:  # in: (n, d), (d, L), rate; out: (n,)
-    """out = logsumexp(-rate * squared distances, axis=1): the nearest centre is taken out, no sum underflows."""
-    L = centres.shape[1]
-    size = min(L, 1024)
-    buffer = np.empty(size)
-    log2_rate = rate * 1.4426950408889634
-    for i in range(len(queries)):
-        least = np.inf
-        for start in range(0, L, size):
-            least = min(least, _distances(queries[i], centres, start, min(size, L - start), buffer))
-        total = 0.0
-        for start in range(0, L, size):
-            n = min(size, L - start)
-            _distances(queries[i], centres, start, n, buffer)
-            for j in range(n):
-                buffer[j] = log2_rate * (buffer[j] - least)
-            _exp_negative(buffer, n)
-            total += _sum(buffer, n)
-        out[i] = np.log(total) - rate * least
+def _log_sum_exp(query: Any, centres: Any, columns: Any, rate: float, buffer: Any) -> Any:
+    """logsumexp(-rate * squared distances): the nearest centre is taken out, so that no sum underflows."""
+    L, size = centres.shape[1], len(buffer)
+    least = np.inf
+    for start in range(0, L, size):
+        least = min(least, _distances(query, centres, columns, start, min(size, L - start), buffer))
+    total = 0.0
+    for start in range(0, L, size):
+        n = min(size, L - start)
+        if size < L:
+            _distances(query, centres, columns, start, n, buffer)
+        for j in range(n):
+            buffer[j] = rate * 1.4426950408889634 * (buffer[j] - least)
+        _exp_negative(buffer, n)
+        total += _sum(buffer, n)
+    return np.log(total) - rate * least
 
 
 @exact
-def exact_log_sums(
+def log_kernel_sums(
     queries: Any,  # in: (n, d) float64
-    query_fold: Any,  # in: fold of each query
-    centres: Any,  # in: (L, d) float64
-    centre_fold: Any,  # in: fold of each centre; a query sees the centres of the other folds
-    columns: Any,  # in: columns of the subset of each event, padded with -1, (E, k)
-    row: Any,  # in: query of each event
-    rate: Any,  # in: 1 / (2 h^2) of each event
-    out: Any,  # out: log of the sum of kernels, (E,)
+    centres: Any,  # in: fitting rows as columns, (d, L) float64
+    columns: Any,  # in: columns of the subset of each event, padded with -1, (E or 1, k): one row serves all
+    row: Any,  # in: query of each event, (E,)
+    rate: Any,  # in: 1 / (2 h^2) of each event, (E or 1,)
+    out: Any,  # out: (E,)
 ) -> None:
-    """out[e] = scipy.special.logsumexp(-rate[e] * squared distances): no sum underflows, however far the query."""
+    """out[e] = log sum_j exp(-rate[e] |queries[row[e], columns[e]] - centres[columns[e], j]|^2), in float64."""
+    buffer = np.empty(min(centres.shape[1], DISTANCES_KEPT))
     for e in range(len(row)):
-        i = row[e]
-        least, total = np.inf, 0.0
-        for second_pass in range(2):
-            for j in range(len(centres)):
-                if centre_fold[j] == query_fold[i]:
-                    continue
-                D = 0.0
-                for c in columns[e]:
-                    if c >= 0:
-                        D += (queries[i, c] - centres[j, c]) ** 2
-                if second_pass:
-                    total += np.exp(-rate[e] * (D - least))
-                else:
-                    least = min(least, D)
-        out[e] = np.log(total) - rate[e] * least
+        own = columns[e if len(columns) > 1 else 0]
+        out[e] = _log_sum_exp(queries[row[e]], centres, own, rate[e if len(rate) > 1 else 0], buffer)

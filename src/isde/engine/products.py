@@ -9,7 +9,7 @@ whose score, with that bound for F, stays below a score already reached cannot b
 
 Far rows. A float32 sum too small to be trusted enters F as an upper bound only. It may exclude a bandwidth, never
 select one: where such a bandwidth still contends, its doubtful rows are summed again in float64
-(`kernels.exact_log_sums`).
+(`exact_sums`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from isde.engine.plan import Tile
 
 Matrix = NDArray[np.float64]
 Folds = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
+IntVector = NDArray[np.int64]
 Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
 """Calls a function on each tuple of arguments, in any way, and returns the results in order."""
 
@@ -35,6 +36,9 @@ QUERIES_AT_ONCE = 256
 """Rows of one task: a plan of tasks that depends on the data only, so that sums are the same for any workers."""
 
 CACHE_BYTES = 384 << 10
+EVENTS_AT_ONCE = 256
+SMALL_WORK = 1 << 24
+"""Multiply-adds below which a pool of workers costs more than it saves."""
 LISTED = 8
 """Doubtful rows listed for each task, bandwidth and subset; where there are more, all rows are summed again."""
 
@@ -101,7 +105,9 @@ class Sums:
 
 def evaluate(tile: Tile, rows: RowSet, bandwidths: NDArray[np.float64], active: NDArray[np.bool_], run: Run) -> Sums:
     """Sums for the bandwidths and register blocks that are `active`, shape (bandwidths, blocks)."""
-    results = run(_evaluate_task, [(tile, rows, number, bandwidths, active) for number in range(len(rows.tasks))])
+    tasks = [(tile, rows, number, bandwidths, active) for number in range(len(rows.tasks))]
+    work = active.sum() * kernels.LEFT * kernels.RIGHT * len(rows.queries) * len(rows.centres)
+    results = [_evaluate_task(*task) for task in tasks] if work < SMALL_WORK else run(_evaluate_task, tasks)
     shape = (len(bandwidths), len(tile.position))
     total = Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), [], np.zeros(shape, bool))
     for (queries, fold), (logs, doubtful, events) in zip(rows.tasks, results, strict=True):
@@ -154,14 +160,24 @@ def _least_trusted(tile: Tile, n_centres: int) -> float:
     return float(kernels.PRODUCT_FLUSH) * n_centres * tile.members.shape[1] * kernels.TRUST
 
 
-def exact_sums(tile: Tile, rows: RowSet, slot: NDArray[np.int64], row: NDArray[np.int64], bandwidth: Any) -> Matrix:
+def exact_sums(tile: Tile, rows: RowSet, slot: IntVector, row: IntVector, bandwidth: Matrix, run: Run) -> Matrix:
     """log sum_j exp(-D / (2 h^2)) in float64 for each event (slot, row, bandwidth)."""
     out = np.empty(len(row))
-    rate = np.broadcast_to(1 / (2 * np.asarray(bandwidth, dtype=np.float64) ** 2), len(row))
-    columns = np.ascontiguousarray(tile.members[slot].astype(np.int64))
-    kernels.exact_log_sums(
-        rows.queries, rows.query_fold, rows.centres, rows.centre_fold, columns, row.astype(np.int64), rate.copy(), out
-    )
+    parts = []
+    for fold in rows.centres_of_fold:
+        events = np.flatnonzero(rows.query_fold[row] == fold)
+        parts += [(events[i : i + EVENTS_AT_ONCE], fold) for i in range(0, len(events), EVENTS_AT_ONCE)]
+    tasks = [(tile, rows, fold, slot[events], row[events], bandwidth[events]) for events, fold in parts]
+    for (events, _), sums in zip(parts, run(_exact_task, tasks), strict=True):
+        out[events] = sums
+    return out
+
+
+def _exact_task(tile: Tile, rows: RowSet, fold: int, slot: IntVector, row: IntVector, bandwidth: Matrix) -> Matrix:
+    out = np.empty(len(row))
+    columns = tile.members[slot].astype(np.int64)
+    rate = 1 / (2 * bandwidth**2)
+    kernels.log_kernel_sums(rows.queries, rows.centres_of_fold[fold], columns, row.astype(np.int64), rate, out)
     return out
 
 
@@ -258,39 +274,47 @@ class BandwidthSearch:
         return np.where(known, self.log_sums / len(self.rows.queries) - np.outer(np.log(self.h), self.sizes), -np.inf)
 
     def _bounds(self) -> Matrix:
-        """Upper bounds of the scores: by the chord of F over t, or by the doubtful rows' bound."""
-        n_h = len(self.h)
-        t = np.append(1 / (2 * self.h**2), 0.0)  # falling; the last is F(0)
-        values = np.vstack([self.upper, np.full(self.upper.shape[1], self.rows.log_counts)])
+        """Upper bounds of the scores: by the chord of F over t, or by the doubtful rows' bound; inf off the grid."""
+        grid = slice(self.low.min(), self.high.max() + 1)
+        h, evaluated, upper = self.h[grid], self.evaluated[grid], self.upper[grid]
+        n_h = len(h)
+        t = np.append(1 / (2 * h**2), 0.0)  # falling; the last is F(0)
+        values = np.vstack([upper, np.full(upper.shape[1], self.rows.log_counts)])
         index = np.arange(n_h)[:, None]
-        smaller = np.maximum.accumulate(np.where(self.evaluated, index, -1), axis=0)
-        larger = np.minimum.accumulate(np.where(self.evaluated, index, n_h)[::-1], axis=0)[::-1]
-        slot = np.arange(self.upper.shape[1])
+        smaller = np.maximum.accumulate(np.where(evaluated, index, -1), axis=0)
+        larger = np.minimum.accumulate(np.where(evaluated, index, n_h)[::-1], axis=0)[::-1]
+        slot = np.arange(upper.shape[1])
         t_small, t_large = t[smaller], t[larger]  # t of the smaller and of the larger bandwidth; t_small >= t_large
         f_small, f_large = values[smaller, slot], values[larger, slot]
         with np.errstate(invalid="ignore", divide="ignore"):
             weight = (t[:n_h, None] - t_large) / (t_small - t_large)
             chord = f_large + weight * (f_small - f_large)
-        F = np.where(self.evaluated, self.upper, np.where(smaller < 0, f_large, chord))
-        return F / len(self.rows.queries) - np.outer(np.log(self.h), self.sizes)
+        F = np.where(evaluated, upper, np.where(smaller < 0, f_large, chord))
+        bounds = np.full(self.upper.shape, np.inf)
+        bounds[grid] = F / len(self.rows.queries) - np.outer(np.log(h), self.sizes)
+        return bounds
 
     def _resolve(self, h: NDArray[np.intp], slot: NDArray[np.intp]) -> None:
         """Sum the doubtful rows of these (bandwidth, slot) again, exactly."""
         wanted = np.zeros(self.upper.shape, dtype=bool)
         wanted[h, slot] = True
-        for i, s in zip(h, slot, strict=True):
-            if self.overflow[i, s]:
-                rows = np.arange(len(self.rows.queries))
-                self.log_sums[i, s] = exact_sums(self.tile, self.rows, np.full(len(rows), s), rows, self.h[i]).sum()
-                wanted[i, s] = False
-                self.resolved[i, s] = True
-        for event_h, event_slot, event_row in self.events:
-            pick = wanted[event_h, event_slot]
-            if pick.any():
-                i, s, row = event_h[pick], event_slot[pick], event_row[pick]
-                np.add.at(self.log_sums, (i, s), exact_sums(self.tile, self.rows, s, row, self.h[i]))
+        crowded = wanted & self.overflow
+        self.log_sums[crowded] = 0.0
+        i, s, row = _events(self.events, wanted & ~crowded)
+        all_h, all_slots = np.nonzero(crowded)
+        n = len(self.rows.queries)
+        i, s = np.append(i, np.repeat(all_h, n)), np.append(s, np.repeat(all_slots, n))
+        row = np.append(row, np.tile(np.arange(n), len(all_h)))
+        np.add.at(self.log_sums, (i, s), exact_sums(self.tile, self.rows, s, row, self.h[i], self.run))
         self.resolved |= wanted
         self.upper[h, slot] = self.log_sums[h, slot]
+
+
+def _events(events: list[tuple[IntVector, IntVector, IntVector]], wanted: NDArray[np.bool_]) -> list[IntVector]:
+    """The listed (bandwidth, slot, row) whose bandwidth and slot are wanted."""
+    h, slot, row = (np.concatenate(parts) for parts in zip(*events, strict=True))
+    pick = wanted[h, slot]
+    return [h[pick], slot[pick], row[pick]]
 
 
 def held_out_scores(tile: Tile, rows: RowSet, bandwidth: NDArray[np.float64], run: Run) -> NDArray[np.float64]:
@@ -305,15 +329,15 @@ def held_out_scores(tile: Tile, rows: RowSet, bandwidth: NDArray[np.float64], ru
     to_used = np.cumsum(used) - 1
     h, slot = to_used[which], np.arange(len(real))
     total = sums.log_sums[h, slot]
-    crowded = real & sums.overflow[h, slot]
-    for event_h, event_slot, event_row in sums.events:
-        own = (h[event_slot] == event_h) & ~crowded[event_slot]
-        if own.any():
-            s, row = event_slot[own], event_row[own]
-            np.add.at(total, s, exact_sums(tile, rows, s, row, bandwidth[s]))
-    everyone = np.arange(len(rows.queries))
-    for s in np.flatnonzero(crowded):
-        total[s] = exact_sums(tile, rows, np.full(len(everyone), s), everyone, bandwidth[s]).sum()
+    crowded = np.flatnonzero(real & sums.overflow[h, slot])
+    total[crowded] = 0.0
+    own = np.zeros(sums.overflow.shape, dtype=bool)
+    own[h[real], slot[real]] = True
+    own[:, crowded] = False
+    _, event_slot, row = _events(sums.events, own)
+    event_slot = np.append(event_slot, np.repeat(crowded, len(rows.queries)))
+    row = np.append(row, np.tile(np.arange(len(rows.queries)), len(crowded)))
+    np.add.at(total, event_slot, exact_sums(tile, rows, event_slot, row, bandwidth[event_slot], run))
     sizes = (tile.members >= 0).sum(axis=1)
     log_density = total / len(rows.queries) - rows.log_counts / len(rows.queries)
     return log_density - sizes * (0.5 * np.log(2 * np.pi) + np.log(bandwidth))

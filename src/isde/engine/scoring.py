@@ -99,7 +99,8 @@ def log_kernel_sums(rows: Matrix, centres: Matrix, bandwidth: float, n_jobs: int
 
 def _log_kernel_sums_part(rows: Matrix, columns: Matrix, rate: float) -> NDArray[np.float64]:
     out = np.empty(len(rows))
-    kernels.log_kernel_sums(np.ascontiguousarray(rows), columns, rate, out)
+    every = np.arange(len(columns))[None, :]
+    kernels.log_kernel_sums(np.ascontiguousarray(rows), columns, every, np.arange(len(rows)), np.array([rate]), out)
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -36,11 +37,12 @@ class EstimatorBlock:
         """Rows drawn by the estimator's own `sample`; scikit-learn's mixtures return (rows, components)."""
         if not hasattr(self.estimator, "sample"):
             raise ISDEError(f"{type(self.estimator).__name__} has no method 'sample': rows cannot be drawn.")
-        estimator = self.estimator
+        estimator, seed = self.estimator, rng.randint(2**31 - 1)
+        own = {"random_state": seed} if "random_state" in inspect.signature(estimator.sample).parameters else {}
         if "random_state" in getattr(estimator, "get_params", dict)():
             # A fitted mixture samples with its own fixed seed: every call, and every block, would draw the same.
-            estimator.set_params(random_state=rng.randint(2**31 - 1))
-        drawn = estimator.sample(n_samples)
+            estimator.set_params(random_state=seed)
+        drawn = estimator.sample(n_samples, **own)
         # A mixture returns its rows component by component; shuffled, they pair with other blocks independently.
         rows = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn, dtype=np.float64)
         return rows[rng.permutation(len(rows))]

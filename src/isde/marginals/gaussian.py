@@ -106,9 +106,9 @@ def _second_moment(centred: Matrix) -> Matrix:
 def _expected_log_density(C: Matrix, D: Matrix, subsets: NDArray[np.int16]) -> Vector:
     """Mean log-density of rows with second moment D under Gaussians with covariance C, for each row of `subsets`."""
     spread = np.sqrt(np.diag(C))
-    # Correlations, so that "singular" does not depend on the columns' units.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        R, Q = C / np.outer(spread, spread), D / np.outer(spread, spread)
+    # Correlations, so that "singular" does not depend on the columns' units; a constant column is singular whatever.
+    unit = np.outer(*2 * [np.where(spread > 0, spread, 1.0)])
+    R, Q = C / unit, D / unit
     rows, columns = subsets[:, :, None], subsets[:, None, :]
     signs, log_dets = np.linalg.slogdet(R[rows, columns])
     proper = (signs > 0) & (log_dets > np.log(SINGULAR)) & (spread[subsets] > 0).all(axis=1)

@@ -14,7 +14,7 @@ SOLVER_NAMES = ("auto", "exhaustive", "dynamic", "milp")
 DYNAMIC_UP_TO = 14
 """Columns up to which the recursion over bit masks (3^d steps) is faster than a linear program."""
 
-__all__ = ["SOLVER_NAMES", "select_partition"]
+__all__ = ["SOLVER_NAMES", "check_solver", "select_partition"]
 
 
 def select_partition(
@@ -29,14 +29,19 @@ def select_partition(
     >>> select_partition(table).partition
     ((0, 1), (2,))
     """
-    if solver not in SOLVER_NAMES:
-        raise ValueError(f"solver={solver!r} is unknown: use {', '.join(map(repr, SOLVER_NAMES))}.")
+    check_solver(solver)
     table = scores if max_block_size is None else scores.restrict(max_block_size)
     weights = integer_weights(table, sense)
     name = _cheapest(table) if solver == "auto" else solver
     partition, bound = _solver(name)(weights)
     weight = sum(int(weights.values[table.subsets.index(block)]) for block in partition)
     return certify(table, partition, weights.nats(bound - weight), name, sense=sense)
+
+
+def check_solver(solver: str) -> None:
+    """Raise, naming the solvers there are, for a name that is none."""
+    if solver not in SOLVER_NAMES:
+        raise ValueError(f"solver={solver!r} is unknown: use {', '.join(map(repr, SOLVER_NAMES))}.")
 
 
 def _cheapest(scores: SubsetScores) -> str:
