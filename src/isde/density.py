@@ -20,6 +20,9 @@ from isde.tables import check_columns, check_finite, check_numeric_frame, defaul
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
+FARTHEST = 1e145
+"""Ranges of a column. Log-densities farther out would leave float64: such rows count as if they were here."""
+
 SCALE_NAMES = ("minmax", "standard")
 
 
@@ -31,18 +34,26 @@ class Scaling:
     scale: Vector
 
     @classmethod
-    def fit(cls, X: Matrix, kind: str | None) -> Scaling:
-        """`"minmax"` maps each column to [0, 1], `"standard"` to mean 0 and variance 1, None leaves it as it is."""
+    def fit(cls, X: Matrix, kind: str | None, *, keep_zero: bool = False) -> Scaling:
+        """`"minmax"` maps each column to [0, 1], `"standard"` to mean 0 and variance 1, None leaves it as it is.
+
+        `keep_zero` leaves the shift out, for families that give zero a meaning.
+        """
+        zero, low, width = np.zeros(X.shape[1]), X.min(axis=0), np.ptp(X, axis=0)
         if kind is None:
-            return cls(np.zeros(X.shape[1]), np.ones(X.shape[1]))
+            return cls(zero, np.ones(X.shape[1]))
         if kind == "minmax":
-            return cls(X.min(axis=0), np.ptp(X, axis=0))
+            return cls(zero if keep_zero else low, width)
         if kind == "standard":
-            return cls(X.mean(axis=0), X.std(axis=0))
+            # On [0, 1] first: squares of very small or large columns would leave the range of float64.
+            spread = ((X - low) / width).std(axis=0) * width
+            return cls(zero if keep_zero else X.mean(axis=0), spread)
         raise ValueError(f"scale={kind!r} is unknown: use {', '.join(map(repr, SCALE_NAMES))} or None.")
 
     def transform(self, X: Matrix) -> Matrix:
-        return np.ascontiguousarray((X - self.shift) / self.scale)
+        with np.errstate(over="ignore"):
+            scaled = (X - self.shift) / self.scale
+        return np.ascontiguousarray(np.clip(scaled, -FARTHEST, FARTHEST))
 
     def inverse(self, U: Matrix) -> Matrix:
         return U * self.scale + self.shift
@@ -154,7 +165,12 @@ def fit_blocks(
     check_columns(matrix, names)
     blocks = canonical_partition(partition, matrix.shape[1])
     family = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
-    return fit_product(matrix, blocks, family, Scaling.fit(matrix, scale), names, n_jobs=n_jobs)
+    return fit_product(matrix, blocks, family, scaling_for(matrix, scale, family), names, n_jobs=n_jobs)
+
+
+def scaling_for(X: Matrix, scale: str | None, marginal: Marginal) -> Scaling:
+    """The rescaling for a family of marginals; one with mean zero keeps the data's zero."""
+    return Scaling.fit(X, scale, keep_zero=getattr(marginal, "zero_mean", False))
 
 
 def fit_product(

@@ -16,7 +16,7 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from isde.archive import Arrays, write_archive
-from isde.density import ProductDensity, Scaling, fit_product
+from isde.density import ProductDensity, fit_product, scaling_for
 from isde.errors import InputError, ISDEWarning
 from isde.marginals import MARGINAL_NAMES, resolve_marginal
 from isde.partitions import RandomState
@@ -118,7 +118,8 @@ class ISDE(DensityMixin, BaseEstimator):  # type: ignore[misc]
         is scored again: the partition is selected from the table.
         """
         X = self._check(X, reset=True)
-        scaling = Scaling.fit(X, self.scale)
+        marginal = resolve_marginal(self.marginal, bandwidths=self.bandwidths, cv=self.cv)
+        scaling = scaling_for(X, self.scale, marginal)
         if subset_scores is None:
             scaled = self._score_subsets(scaling.transform(X))
             self.subset_scores_ = scaled.shifted(scaling.log_jacobian)
@@ -126,7 +127,6 @@ class ISDE(DensityMixin, BaseEstimator):  # type: ignore[misc]
             self.subset_scores_ = self._restricted(subset_scores)
         self.selection_ = select_partition(self.subset_scores_, solver=self.solver)
         self.partition_ = self.selection_.partition
-        marginal = resolve_marginal(self.marginal, bandwidths=self.bandwidths, cv=self.cv)
         self.density_ = fit_product(X, self.partition_, marginal, scaling, self._names(), n_jobs=self.n_jobs)
         self._warn_largest_blocks()
         return self

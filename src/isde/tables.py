@@ -6,7 +6,7 @@ import csv
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
@@ -92,7 +92,12 @@ def frame_names(X: Any) -> tuple[str, ...] | None:
 def check_numeric_frame(X: Any) -> None:
     """Raise, naming them, where columns of a pandas, polars or pyarrow frame are no numbers."""
     if nw.dependencies.is_into_dataframe(X):
-        _numeric_frame(nw.from_native(X, eager_only=True), "the table")
+        frame = _numeric_frame(nw.from_native(X, eager_only=True), "the table")
+        for name in [str(name) for name, dtype in frame.schema.items() if dtype == nw.Object]:
+            try:
+                frame[name].to_numpy().astype(np.float64)
+            except (ValueError, TypeError) as error:
+                raise InputError(f"{name!r} in the table holds no numbers ({error}): leave it out.") from None
 
 
 def check_finite(X: Matrix, names: Sequence[str]) -> None:
@@ -113,6 +118,12 @@ def check_columns(X: Matrix, names: Sequence[str]) -> None:
         raise InputError(
             f"{_some([repr(names[c]) for c in constant.tolist()])} has the same value in every row: "
             "a constant has no density; leave it out."
+        )
+    with np.errstate(over="ignore"):
+        endless = np.flatnonzero(~np.isfinite(ordered[-1] - ordered[0]))
+    if endless.size:
+        raise InputError(
+            f"{_some([repr(names[c]) for c in endless.tolist()])} spans more than a float64 can hold: rescale it."
         )
     _warn_tied(ordered, names)
     _warn_duplicates(X, names)
@@ -261,7 +272,7 @@ def _read_text(path: Path, form: TextFormat, columns: Sequence[str] | None) -> T
     try:
         with open(path, encoding="utf-8-sig", newline="") as lines:
             X = np.loadtxt(
-                lines, delimiter=separator, skiprows=_lines_before_data(path, has_header), usecols=keep,
+                lines if keep is None else _of_width(lines, separator, len(names)), delimiter=separator, skiprows=_lines_before_data(path, has_header), usecols=keep,
                 dtype=np.float64, ndmin=2, quotechar='"', comments=None,
             )  # fmt: skip
     except ValueError as error:
@@ -269,6 +280,18 @@ def _read_text(path: Path, form: TextFormat, columns: Sequence[str] | None) -> T
     if keep is None and X.shape[1] != len(names):
         raise InputError(f"{path} is ragged: {len(names)} names in the header, {X.shape[1]} values in each row.")
     return Table(X, names if keep is None else tuple(names[i] for i in keep))
+
+
+def _of_width(lines: Iterable[str], separator: str, width: int) -> Iterator[str]:
+    """The lines, as long as each has `width` fields: asked for some columns only, NumPy would not look."""
+    for line in lines:
+        if (
+            line.count(separator) != width - 1
+            and line.strip()
+            and len(next(csv.reader([line], delimiter=separator))) != width
+        ):
+            raise ValueError("ragged")
+        yield line
 
 
 def _first_rows(path: Path, separator: str) -> tuple[list[str], list[str] | None]:

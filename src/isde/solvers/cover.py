@@ -9,36 +9,79 @@ from numba import njit
 from numpy.typing import NDArray
 
 from isde.partitions import Partition
-from isde.subsets import SubsetFamily
+from isde.subsets import Subset, SubsetFamily
 
 REMEMBERED = 1 << 20
 """Slots of the memory of covered sets: 16 MB for up to 64 columns."""
 
 
-def least_slack_partitions(
-    family: SubsetFamily, slacks: NDArray[np.int64], *, limit: int, step: int, n: int, most_nodes: int
-) -> tuple[list[tuple[Partition, int]], bool]:
-    """The n partitions of least total slack, if that is at most `limit`, each with its total; and whether it is proved.
+def least_slack_partition(
+    family: SubsetFamily, slacks: NDArray[np.int64], *, limit: int, step: int, most_nodes: int
+) -> tuple[Partition, int] | None:
+    """The partition of least total slack with blocks of at most `limit` each, and its total; None where there is none.
 
-    Totals of different weight differ by at least `step`. Candidates are tried in Python's order of tuples and only
-    a smaller total displaces one found before, so that partitions of equal weight come in that order. The search
-    gives up, unproved, after `most_nodes` blocks tried.
+    Totals of different weight differ by at least `step`; of equal ones the first in Python's order of tuples is
+    taken. Columns that no usable subset connects are searched apart. Raises `SearchTooLong` after `most_nodes` blocks.
     """
-    usable = np.flatnonzero(slacks <= limit)
+    blocks: list[Subset] = []
+    total = 0
+    for component in _components(family, np.flatnonzero(slacks <= limit)):
+        found = _search_component(family, slacks, component, limit, step, most_nodes)
+        if found is None:
+            return None
+        blocks += found[0]
+        total += found[1]
+    return tuple(sorted(blocks)), total
+
+
+class SearchTooLong(Exception):
+    """More blocks were tried than allowed."""
+
+
+def _components(family: SubsetFamily, usable: NDArray[np.intp]) -> list[list[tuple[Subset, int]]]:
+    """Usable subsets, with their positions, grouped so that no two groups share a column; every column has a group."""
+    root = list(range(family.n_columns))
+
+    def find(column: int) -> int:
+        while root[column] != column:
+            root[column] = root[root[column]]
+            column = root[column]
+        return column
+
     subsets = sorted((family[int(i)], int(i)) for i in usable)
+    for subset, _ in subsets:
+        for column in subset[1:]:
+            root[find(column)] = find(subset[0])
+    groups: dict[int, list[tuple[Subset, int]]] = {find(column): [] for column in range(family.n_columns)}
+    for subset, position in subsets:
+        groups[find(subset[0])].append((subset, position))
+    return list(groups.values())
+
+
+def _search_component(
+    family: SubsetFamily,
+    slacks: NDArray[np.int64],
+    subsets: list[tuple[Subset, int]],
+    limit: int,
+    step: int,
+    most_nodes: int,
+) -> tuple[list[Subset], int] | None:
+    if not subsets:
+        return None  # a column that nothing usable covers
+    columns = sorted({column for subset, _ in subsets for column in subset})
+    local = {column: i for i, column in enumerate(columns)}
     members = np.full((len(subsets), family.max_size), -1, dtype=np.int64)
     for row, (subset, _) in enumerate(subsets):
-        members[row, : len(subset)] = subset
-    starts = np.searchsorted(members[:, 0], np.arange(family.n_columns + 1)).astype(np.int64)
-    ordered = slacks[np.array([i for _, i in subsets], dtype=np.intp)]
-    kept = np.full((n, family.n_columns), -1, dtype=np.int64)
-    totals = np.zeros(n, dtype=np.int64)
-    words = family.n_columns // 64 + 1
-    memory = np.zeros((REMEMBERED if n == 1 else 1, words), dtype=np.uint64)
-    least = np.zeros(len(memory), dtype=np.int64)
+        members[row, : len(subset)] = [local[column] for column in subset]
+    starts = np.searchsorted(members[:, 0], np.arange(len(columns) + 1)).astype(np.int64)
+    ordered = slacks[np.array([position for _, position in subsets])]
+    kept, totals = np.full((1, len(columns)), -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    slots = min(REMEMBERED, 16 * 2 ** min(len(columns), 30))
+    memory, least = np.zeros((slots, len(columns) // 64 + 1), np.uint64), np.zeros(slots, np.int64)
     count, nodes = _search(starts, members, ordered, limit, step, most_nodes, memory, least, kept, totals)
-    found = [(tuple(subsets[i][0] for i in kept[p] if i >= 0), int(totals[p])) for p in range(count)]
-    return found, nodes <= most_nodes
+    if nodes > most_nodes:
+        raise SearchTooLong
+    return ([subsets[i][0] for i in kept[0] if i >= 0], int(totals[0])) if count else None
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from isde.errors import ISDEError
 from isde.partitions import Partition
-from isde.solvers.cover import least_slack_partitions
+from isde.solvers.cover import SearchTooLong, least_slack_partition
 from isde.solvers.dominance import undominated
 from isde.solvers.prices import STEP, cover_matrix, price_columns
 from isde.solvers.weights import Weights
@@ -32,14 +32,16 @@ def heaviest_partition(weights: Weights) -> tuple[Partition, int]:
     prices = price_columns(weights, candidates)
     slacks = np.where(candidates, prices.slacks, np.iinfo(np.int64).max)
     family, limit = weights.family, STEP * weights.family.n_columns
-    while True:
-        found, proved = least_slack_partitions(family, slacks, limit=limit, step=STEP, n=1, most_nodes=MOST_NODES)
-        if proved and found:
-            partition, slack = found[0]
-            return partition, (prices.bound - slack) // STEP
-        if not proved:
-            return (found[0][0] if found else _by_branch_and_bound(weights, slacks)), prices.bound // STEP
-        limit = max(int(limit * WIDEN), int(FIRST_GAP / weights.unit * (family.n_columns + 1)) * STEP)
+    try:
+        while True:
+            found = least_slack_partition(family, slacks, limit=limit, step=STEP, most_nodes=MOST_NODES)
+            if found is not None and found[1] <= limit:
+                return found[0], (prices.bound - found[1]) // STEP
+            # Blocks beyond the limit could still make up for it, as long as the total is larger than the limit.
+            wider = max(int(limit * WIDEN), int(FIRST_GAP / weights.unit * (family.n_columns + 1)) * STEP)
+            limit = wider if found is None else found[1]
+    except SearchTooLong:
+        return _by_branch_and_bound(weights, slacks), prices.bound // STEP
 
 
 def _by_branch_and_bound(weights: Weights, slacks: NDArray[np.int64]) -> Partition:

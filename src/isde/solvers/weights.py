@@ -48,13 +48,27 @@ def integer_weights(scores: SubsetScores, sense: str = "max") -> Weights:
     d, family = scores.n_columns, scores.subsets
     alone = np.where(np.isfinite(scores.scores[:d]), scores.scores[:d], 0.0)
     gains = scores.scores - family.sum_over_members(alone)
-    finite = np.isfinite(gains)
-    largest = float(np.abs(gains[finite]).max(initial=0.0)) or 1.0
-    penalty_room = 1 if finite.all() else 2 * d + 2
-    # The sum of d weights, penalties included, and 128 times that (prices are finer) must stay below 2^61.
-    bits = min(FINEST_BITS, int(np.floor(53 - np.log2(largest * penalty_room * d * (d + 1)))))
-    units = np.rint(np.ldexp(np.where(finite, gains, 0.0), bits)).astype(np.int64)
-    if sense == "min":
-        units = -units
-    units[~finite] = -(2 * d + 1) * max(int(np.abs(units).max(initial=0)), 1)
+    possible = np.isfinite(gains)
+    gains = np.where(possible, gains if sense == "max" else -gains, 0.0)
+    if possible[:d].all():
+        # All columns alone gain 0. What gains less than this loses to that, whatever the other blocks are, and one such
+        # score, or -inf, must not coarsen the unit for the others.
+        hopeless = -_most_gain(family, gains) - 1.0
+        gains = np.where(possible, np.maximum(gains, hopeless), hopeless)
+    else:
+        gains[~possible] = -(2 * d + 1) * max(float(np.abs(gains).max()), 1.0)
+    largest = float(np.abs(gains).max()) or 1.0
+    # The sum of d weights, and 128 times that (prices are finer), must stay below 2^61.
+    bits = min(FINEST_BITS, int(np.floor(53 - np.log2(largest * d * (d + 1)))))
+    units = np.rint(np.ldexp(gains, bits)).astype(np.int64)
     return Weights(family, units * (d + 1) + 1, float(np.ldexp(1.0, -bits)))
+
+
+def _most_gain(family: SubsetFamily, gains: NDArray[np.float64]) -> float:
+    """No partition gains more: each column takes its share of the best block that it could be in."""
+    best = np.zeros(family.n_columns)
+    for size in range(1, family.max_size + 1):
+        shares = gains[family.of_size(size)] / size
+        for column in family.members(size).T:
+            np.maximum.at(best, column, shares)
+    return float(best.sum())
