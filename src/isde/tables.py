@@ -285,11 +285,8 @@ def _read_text(path: Path, form: TextFormat, columns: Sequence[str] | None) -> T
 def _of_width(lines: Iterable[str], separator: str, width: int) -> Iterator[str]:
     """The lines, as long as each has `width` fields: asked for some columns only, NumPy would not look."""
     for line in lines:
-        if (
-            line.count(separator) != width - 1
-            and line.strip()
-            and len(next(csv.reader([line], delimiter=separator))) != width
-        ):
+        plain = line.count(separator) == width - 1 or not line.strip()
+        if not plain and len(next(csv.reader([line], delimiter=separator))) != width:
             raise ValueError("ragged")
         yield line
 
