@@ -271,10 +271,18 @@ def _read_text(path: Path, form: TextFormat, columns: Sequence[str] | None) -> T
     keep = None if columns is None else _positions(names, columns, path)
     try:
         with open(path, encoding="utf-8-sig", newline="") as lines:
+            rows = lines if keep is None else _of_width(lines, separator, len(names))
+            skip = _lines_before_data(path, has_header)
             X = np.loadtxt(
-                lines if keep is None else _of_width(lines, separator, len(names)), delimiter=separator, skiprows=_lines_before_data(path, has_header), usecols=keep,
-                dtype=np.float64, ndmin=2, quotechar='"', comments=None,
-            )  # fmt: skip
+                rows,
+                np.float64,
+                delimiter=separator,
+                skiprows=skip,
+                usecols=keep,
+                ndmin=2,
+                quotechar='"',
+                comments=None,
+            )
     except ValueError as error:
         raise _explain(path, separator, names, keep, has_header, error) from None
     if keep is None and X.shape[1] != len(names):
