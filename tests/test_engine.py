@@ -227,3 +227,25 @@ def test_the_memory_of_a_tile_is_bounded_whatever_the_problem():
     pieces = plan.plan_pieces(family)
     slots = [sum(piece.n_blocks for piece in tile) * kernels.LEFT * kernels.RIGHT for tile in pieces]
     assert max(slots) <= plan.TILE_SLOTS + plan.MOST_ROWS * plan.MOST_ROWS
+
+
+def test_a_verbose_run_says_what_it_will_cost_and_how_far_it_is(capsys):
+    X = ordinary(n=200, d=5)
+    advanced = []
+    family, folds = SubsetFamily(5, 3), list(KFold(5).split(X))
+    scoring.score_family(X, X[:50], folds, family, GRIDS["given"], n_jobs=1, advance=advanced.append)
+    assert sum(advanced) == len(family)
+    assert len(advanced) > 1
+    score_subsets(X, X[:50], max_block_size=3, verbose=1)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "25 subsets of 5 columns, 30 bandwidths, 200 rows to fit on, 50 to score: less than a second" in said.err
+
+
+def test_the_expected_cost_grows_with_the_work():
+    X = ordinary(n=400, d=6)
+    costs = [
+        scoring.expected_cost(X, X, list(KFold(5).split(X)), SubsetFamily(6, k), GRIDS["given"], 1) for k in (1, 6)
+    ]
+    assert costs[1][1] > costs[0][1] > 0
+    assert costs[0][0] > 0

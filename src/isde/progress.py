@@ -12,6 +12,11 @@ Advance = Callable[[int], None]
 """Called with the units of work just done."""
 
 
+def say(text: str) -> None:
+    """A line of talk on standard error."""
+    click.echo(text, err=True)
+
+
 @contextmanager
 def progress_bar(total: int, label: str, *, show: bool) -> Iterator[Advance]:
     """A bar of `total` units; without `show` the callback does nothing.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from isde.archive import Arrays, write_archive
 from isde.errors import InputError, ISDEWarning
 from isde.marginals import resolve_marginal
-from isde.progress import progress_bar
+from isde.progress import progress_bar, say
 from isde.subsets import Subset, SubsetFamily
 from isde.tables import default_names
 
@@ -193,6 +193,9 @@ def score_subsets(
     labels = default_names(fit.shape[1]) if names is None else tuple(names)
     family = SubsetFamily(fit.shape[1], max_block_size)
     density = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
+    if verbose > 0:
+        say("Measuring (the first run on a machine compiles for some seconds)")
+        say(density.announce(fit, score, family, n_jobs=n_jobs))
     with progress_bar(len(family), f"Scoring {len(family):,} subsets", show=verbose > 0) as advance:
         found = density.score_subsets(fit, score, family, n_jobs=n_jobs, advance=advance)
     unsettled = tuple(np.flatnonzero(found.unsettled[: family.n_columns]).tolist())

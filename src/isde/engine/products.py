@@ -32,6 +32,12 @@ IntVector = NDArray[np.int64]
 Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
 """Calls a function on each tuple of arguments, in any way, and returns the results in order."""
 
+Report = Callable[[float], None]
+"""Told the share of a tile's work that is done."""
+
+FIRST_ROUND_SHARE, SEARCH_SHARE = 0.4, 0.8
+"""Of a tile's time, on real data: the coarse grid, and all of the search for bandwidths. For progress bars only."""
+
 QUERIES_AT_ONCE = 256
 """Rows of one task: a plan of tasks that depends on the data only, so that sums are the same for any workers."""
 
@@ -200,11 +206,12 @@ class BandwidthSearch:
         self.real = tile.position >= 0
         self.evaluations = 0  # register-block slots of real subsets computed, for the benchmark
 
-    def best(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def best(self, report: Report = lambda share: None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Index into `h` for each slot, and whether it lies inside the grid."""
         todo = self._first_round()
         while todo.any():
             self._evaluate(todo)
+            report(FIRST_ROUND_SHARE)
             todo = self._contenders()
             if not todo.any():
                 todo = self._grow()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from isde.errors import InputError, ISDEError
-from isde.marginals.marginal import MarginalScores, Matrix, Vector
+from isde.marginals.marginal import MarginalScores, Matrix, Vector, in_words
 from isde.progress import Advance
 from isde.subsets import Subset, SubsetFamily
 
@@ -70,6 +71,13 @@ class EstimatorMarginal:
             scores[i] = score
             advance(1)
         return MarginalScores(scores, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
+
+    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
+        """Measured on one subset of the largest size."""
+        start = time.perf_counter()
+        _score(self.estimator, X_fit, X_score, family[-1])
+        seconds = (time.perf_counter() - start) * len(family) / effective_n_jobs(n_jobs)
+        return f"{len(family):,} fits of {type(self.estimator).__name__}: {in_words(seconds)}"
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> EstimatorBlock:
         return EstimatorBlock(clone(self.estimator).fit(X), X.shape[1])

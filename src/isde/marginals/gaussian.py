@@ -83,6 +83,9 @@ class GaussianMarginal:
         n = len(family)
         return MarginalScores(np.concatenate(scores), np.full(n, np.nan), np.zeros(n, dtype=bool))
 
+    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
+        return f"{len(family):,} subsets of {family.n_columns} columns in closed form"
+
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> GaussianBlock:
         mean = self._mean(X)
         covariance = _second_moment(X - mean)

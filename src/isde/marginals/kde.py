@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 from isde.engine import direct, scoring
 from isde.engine.grid import BandwidthGrid
 from isde.errors import ISDEWarning
-from isde.marginals.marginal import MarginalScores, Matrix, Vector
+from isde.marginals.marginal import MarginalScores, Matrix, Vector, in_words
 from isde.progress import Advance
 from isde.subsets import SubsetFamily
 
@@ -77,6 +77,15 @@ class KDEMarginal:
         grid, folds = BandwidthGrid.of(self.bandwidths), contiguous_folds(len(X_fit), self.cv)
         found = scoring.score_family(X_fit, X_score, folds, family, grid, n_jobs=n_jobs, advance=advance)
         return MarginalScores(*found)
+
+    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
+        grid, folds = BandwidthGrid.of(self.bandwidths), contiguous_folds(len(X_fit), self.cv)
+        what = (
+            f"{len(family):,} subsets of {family.n_columns} columns, {len(grid.values)} bandwidths, "
+            f"{len(X_fit):,} rows to fit on, {len(X_score):,} to score"
+        )
+        seconds, memory = scoring.expected_cost(X_fit, X_score, folds, family, grid, n_jobs)
+        return f"{what}: {in_words(seconds)}, {memory / 2**20:,.0f} MB"
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> KDEBlock:
         folds, grid = contiguous_folds(len(X), self.cv), BandwidthGrid.of(self.bandwidths)

@@ -25,6 +25,17 @@ class MarginalScores:
     unsettled: NDArray[np.bool_]  # the best bandwidth lies on the edge of the widest grid allowed
 
 
+def in_words(seconds: float) -> str:
+    """A duration for people.
+
+    >>> in_words(0.2), in_words(42), in_words(600)
+    ('less than a second', 'about 42 s', 'about 10 minutes')
+    """
+    if seconds < 1:
+        return "less than a second"
+    return f"about {seconds:.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} minutes"
+
+
 class Block(Protocol):
     """A fitted density on the columns of one block."""
 
@@ -61,6 +72,10 @@ class Marginal(Protocol):
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
     ) -> MarginalScores:
         """Fit on X_fit[:, S], average the log-density over X_score[:, S], for every S of the family."""
+        ...
+
+    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
+        """What `score_subsets` is about to do, and what it will cost, in a sentence."""
         ...
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
