@@ -225,7 +225,7 @@ def projection() -> None:
         each = [s / tile.n_subsets for s, tile in zip(tile_seconds(X[:m], X[m:], tiles), tiles, strict=True)]
         projected = np.mean(each) * len(family)
         error = np.std(each, ddof=1) / np.sqrt(n_tiles) * len(family)
-        line = f"  d = {d}, k = {k}, m = {m:,}: {n_tiles} of {len(plan)} tiles: {projected:,.0f} +- {error:,.0f} s projected"
+        line = f"  d = {d}, k = {k}, m = {m:,}, {n_tiles} of {len(plan)} tiles: projected {projected:,.0f} +- {error:,.0f} s"
         if complete:
             whole = sum(tile_seconds(X[:m], X[m:], [build_tile(family, pieces) for pieces in plan]))
             line += f", {whole:,.0f} s measured ({projected / whole - 1:+.0%}, bar 15 %)"
