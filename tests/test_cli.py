@@ -484,3 +484,23 @@ def test_the_demo_compares_the_model_with_simpler_ones_on_fresh_rows(tmp_path, m
     assert held_out["ISDE"] > max(value for method, value in held_out.items() if method != "ISDE")
     assert len(held_out) == 3
     assert sorted(name for block in summary["blocks"] for name in block["columns"]) == sorted(small(0).names)
+
+
+@pytest.mark.parametrize("options", [["-m", "100"], ["-n", "0"], ["-m", "6", "-n", "7"]])
+def test_more_rows_than_there_are_is_refused_in_the_command_lines_words(tmp_path, options):
+    data = tmp_path / "data.csv"
+    data.write_text("a,b\n" + "".join(f"{i},{i * i % 7}.{i}\n" for i in range(9)), encoding="utf-8")
+    result = CliRunner().invoke(main, ["fit", str(data), "-o", str(tmp_path / "run"), *options])
+    assert result.exit_code == 2
+    assert "rows" in result.stderr.splitlines()[-1]
+    assert result.stderr.splitlines()[-1].startswith("Error: --")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.filterwarnings("always::isde.errors.ISDEWarning")
+def test_fewer_rows_than_folds_are_warned_of_once_for_each_fit(tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("a,b\n1,2\n2,3.5\n4,5\n3,1\n9,7\n8,2.5\n7,3\n6,9\n", encoding="utf-8")
+    result = CliRunner().invoke(main, ["fit", str(data), "-o", str(tmp_path / "run"), "--jobs", "1"])
+    assert result.exit_code == 0
+    assert result.stderr.count("Only 4 rows") == 1

@@ -194,7 +194,6 @@ def score_subsets(
     family = SubsetFamily(fit.shape[1], max_block_size)
     density = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
     if verbose > 0:
-        say("Measuring (the first run on a machine compiles for some seconds)")
         say(density.announce(fit, score, family, n_jobs=n_jobs))
     with progress_bar(len(family), f"Scoring {len(family):,} subsets", show=verbose > 0) as advance:
         found = density.score_subsets(fit, score, family, n_jobs=n_jobs, advance=advance)

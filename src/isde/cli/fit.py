@@ -47,6 +47,7 @@ def command(
     output = output.absolute()
     check_output(output, overwrite=overwrite)
     table = read_table(data, separator=separator, header=header, columns=split_names(columns))
+    check_split(settings["fit_rows"], settings["score_rows"], len(table.X))
     model.fit(table)
     summary = summarize(model) | {"data": str(data), "n_rows": len(table.X), "seed": settings["seed"]}
     write_run(output, model, summary)
@@ -55,6 +56,19 @@ def command(
     else:
         print_summary(summary)
         click.echo(f"Written to {output}", err=True)
+
+
+def check_split(fit_rows: int | None, score_rows: int | None, n_rows: int) -> None:
+    """Refuse numbers of rows that the table does not have, in the command line's words."""
+    from isde.errors import InputError
+
+    for option, value in (("--fit-rows", fit_rows), ("--score-rows", score_rows)):
+        if value is not None and not 1 <= value < n_rows:
+            raise InputError(f"{option} {value} does not fit {n_rows:,} rows: give a number from 1 to {n_rows - 1:,}.")
+    if (fit_rows or 0) + (score_rows or 0) > n_rows:
+        raise InputError(
+            f"--fit-rows {fit_rows} and --score-rows {score_rows} are more than the {n_rows:,} rows there are."
+        )
 
 
 def build_estimator(settings: dict[str, Any], *, verbose: int) -> Any:

@@ -15,21 +15,25 @@ from isde.engine import direct, scoring
 from isde.engine.grid import BandwidthGrid
 from isde.errors import ISDEWarning
 from isde.marginals.marginal import MarginalScores, Matrix, Vector, in_words
-from isde.progress import Advance
+from isde.progress import Advance, say
 from isde.subsets import SubsetFamily
 
 
 def contiguous_folds(n_rows: int, cv: int) -> direct.Folds:
-    """`KFold(cv)` without shuffling, as in the paper; fewer folds, with a warning, where there are fewer rows."""
+    """`KFold(cv)` without shuffling, as in the paper; fewer folds where there are fewer rows."""
     if n_rows < 2:
         raise ValueError(f"Cross-validation needs at least 2 rows to fit on, got {n_rows}: give more rows.")
+    return list(KFold(min(cv, n_rows)).split(np.empty((n_rows, 1))))
+
+
+def warn_few_rows(n_rows: int, cv: int) -> None:
+    """Warn where there are fewer rows than folds."""
     if n_rows < cv:
         warnings.warn(
             f"Only {n_rows} rows to fit on for cv={cv} folds: {n_rows} folds are used; give more rows or a smaller cv.",
             ISDEWarning,
             stacklevel=3,
         )
-    return list(KFold(min(cv, n_rows)).split(np.empty((n_rows, 1))))
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class KDEMarginal:
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
     ) -> MarginalScores:
         grid, folds = BandwidthGrid.of(self.bandwidths), contiguous_folds(len(X_fit), self.cv)
+        warn_few_rows(len(X_fit), self.cv)
         found = scoring.score_family(X_fit, X_score, folds, family, grid, n_jobs=n_jobs, advance=advance)
         return MarginalScores(*found)
 
@@ -84,10 +89,12 @@ class KDEMarginal:
             f"{len(family):,} subsets of {family.n_columns} columns, {len(grid.values)} bandwidths, "
             f"{len(X_fit):,} rows to fit on, {len(X_score):,} to score"
         )
+        say("Measuring (the first run on a machine compiles for some seconds)")
         seconds, memory = scoring.expected_cost(X_fit, X_score, folds, family, grid, n_jobs)
         return f"{what}: {in_words(seconds)}, {memory / 2**20:,.0f} MB"
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> KDEBlock:
         folds, grid = contiguous_folds(len(X), self.cv), BandwidthGrid.of(self.bandwidths)
+        warn_few_rows(len(X), self.cv)
         bandwidth, _ = scoring.choose_bandwidth(X, folds, grid, n_jobs)
         return KDEBlock(np.ascontiguousarray(X), bandwidth)
