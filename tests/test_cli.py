@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import isde
-from isde import ISDE, synthetic
+from isde import ISDE, best_partitions, load, synthetic, worst_partitions
 from isde.cli import COMMANDS, main
 from isde.errors import InputError
 from isde.synthetic import demo_table
@@ -267,6 +267,73 @@ def test_info_prints_what_fit_found(run):
     assert "proved optimal" in result.stdout
     found, stored = json.loads(call("info", run, "--json").stdout), json.loads((run / SUMMARY).read_text())
     assert found == {key: stored[key] for key in found}
+
+
+# --- partitions ------------------------------------------------------------------------------------------------
+
+
+def test_partitions_lists_the_best_and_the_worst_in_order(run):
+    scores = load(run).subset_scores_
+    result = call("partitions", run, "--best", 2, "--worst", 1, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    found = json.loads(result.stdout)
+    expected = best_partitions(scores, 2)
+    assert [row["blocks"] for row in found["best"]] == [
+        [[NAMES[c] for c in block] for block in one.partition] for one in expected
+    ]
+    assert [row["score"] for row in found["best"]] == [one.score for one in expected]
+    assert found["best"][1]["below_best"] == expected[0].score - expected[1].score
+    assert found["best"][0]["edits"] == 0
+    assert found["worst"][0]["score"] == worst_partitions(scores, 1)[0].score
+    assert all(row["is_proved"] for rows in found.values() for row in rows)
+
+
+def test_partitions_prints_a_table_of_all_five_partitions_of_three_columns(run):
+    result = call("partitions", run)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "the 5 best, proved"
+    assert "{x, y} 1 alone" in lines[2]
+    assert len(lines) == 7
+    assert "the 1 worst, proved" in call("partitions", run, "--worst", 1).stdout
+    assert "best" not in call("partitions", run, "--worst", 1).stdout.replace("below best", "")
+
+
+def test_partitions_reads_a_saved_score_table(run, tmp_path):
+    load(run).subset_scores_.save(tmp_path / "scores.isde")
+    assert call("partitions", tmp_path / "scores.isde").stdout == call("partitions", run).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "best"),
+    [
+        (["-k", 1], [["x"], ["y"], ["z"]]),
+        (["--together", "x,z", "--apart", "x, y"], [["x", "z"], ["y"]]),
+        (["--block", "y,z"], [["x"], ["y", "z"]]),
+        (["--min-block-size", 3], [["x", "y", "z"]]),
+        (["--max-blocks", 1], [["x", "y", "z"]]),
+    ],
+)
+def test_partitions_under_constraints(run, options, best):
+    result = call("partitions", run, "--best", 1, "--json", *options)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["best"][0]["blocks"] == best
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--together", "x,q"], "There is no column 'q' to keep together: the columns are x, y, z."),
+        (["--together", "x,y", "--apart", "y,x"], "meets all of these: together x, y; apart x, y."),
+        (["-k", 9], "score again with the larger size"),
+        (["-k", 2, "--min-block-size", 2], "meets this: min_block_size=2"),
+    ],
+)
+def test_partitions_refuses_what_cannot_be(run, options, complaint):
+    if "score again" in complaint:
+        load(run).subset_scores_.restrict(2).save(run.parent / "scores.isde")
+        run = run.parent / "scores.isde"
+    assert complaint in refusal(call("partitions", run, *options))
 
 
 # --- misuse ----------------------------------------------------------------------------------------------------

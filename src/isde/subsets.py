@@ -66,6 +66,19 @@ class SubsetFamily(Sequence[Subset]):
             [bits[self.members(size)].sum(axis=1, dtype=np.uint64) for size in range(1, self.max_size + 1)]
         )
 
+    def padded_members(self, positions: NDArray[np.intp]) -> NDArray[np.int64]:
+        """The columns of some subsets as the rows of a matrix, padded with -1 to the largest size.
+
+        >>> SubsetFamily(3, 2).padded_members(np.array([2, 4])).tolist()
+        [[2, -1], [0, 2]]
+        """
+        rows = np.full((len(positions), self.max_size), -1, dtype=np.int64)
+        for size in range(1, self.max_size + 1):
+            here = np.flatnonzero((positions >= self.offsets[size]) & (positions < self.offsets[size + 1]))
+            if here.size:
+                rows[here, :size] = self.members(size)[positions[here] - self.offsets[size]]
+        return rows
+
     def sum_over_members(self, per_column: NDArray[np.float64]) -> NDArray[np.float64]:
         """For each subset S, the sum of per_column[f] over f in S."""
         return np.concatenate([per_column[self.members(size)].sum(axis=1) for size in range(1, self.max_size + 1)])

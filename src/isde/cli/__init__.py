@@ -1,4 +1,4 @@
-"""The command line: `isde fit`, `score`, `sample`, `info`, `demo`. One file per command: parse, call, print.
+"""The command line. One file per command: parse, call, print.
 
 Results go to standard output, talk and progress to standard error. Exit code 2 is misuse (a wrong option, unusable
 data), 1 is failure. Nothing heavy is imported until a command runs: `isde --help` answers at once.
@@ -20,6 +20,7 @@ COMMANDS = {
     "fit": "Find the blocks of a table and fit its density.",
     "score": "Log-density of new rows under a fitted model.",
     "sample": "Draw rows from a fitted model.",
+    "partitions": "The best and worst partitions of a run, also under constraints.",
     "info": "What a run found: blocks, gains, proof.",
     "demo": "Fit built-in data and show the result.",
 }

@@ -15,6 +15,7 @@ import click
 from isde.artifacts import MODEL_FILE, load
 from isde.errors import InputError
 from isde.estimator import ISDE
+from isde.scores import SubsetScores
 
 SUMMARY_FILE = "summary.json"
 
@@ -61,6 +62,16 @@ def load_model(path: str) -> ISDE:
     if not isinstance(model, ISDE):
         raise InputError(f"{path} holds no fitted model: give a folder made by isde fit.")
     return model
+
+
+def load_scores(path: str) -> SubsetScores:
+    """The score table of a run, or one saved by itself."""
+    found = load(path)
+    if isinstance(found, SubsetScores):
+        return found
+    if isinstance(found, ISDE):
+        return found.subset_scores_
+    raise InputError(f"{path} holds no subset scores: give a folder made by isde fit, or a saved score table.")
 
 
 def summarize(model: ISDE) -> dict[str, Any]:

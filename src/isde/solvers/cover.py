@@ -1,179 +1,214 @@
-"""Depth-first search for the partitions whose blocks waste the least of the columns' prices."""
+"""Depth-first search for the partitions whose blocks waste the least of the columns' prices.
+
+Blocks are tried in Python's order of tuples, so that of equal partitions the first is met first. What was learned
+below a set of covered columns, a lower bound on the slack of any completion, is remembered: when the same columns are
+covered again, by other blocks, what cannot lead to a better partition is not tried again.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from isde.partitions import Partition
-from isde.subsets import Subset, SubsetFamily
+from isde.solvers.prices import cover_matrix
+from isde.subsets import SubsetFamily
 
 REMEMBERED = 1 << 20
-"""Slots of the memory of covered sets: 16 MB for up to 64 columns."""
-
-
-def least_slack_partition(
-    family: SubsetFamily, slacks: NDArray[np.int64], *, limit: int, step: int, most_nodes: int
-) -> tuple[Partition, int] | None:
-    """The partition of least total slack with blocks of at most `limit` each, and its total; None where there is none.
-
-    Totals of different weight differ by at least `step`; of equal ones the first in Python's order of tuples is
-    taken. Columns that no usable subset connects are searched apart. Raises `SearchTooLong` after `most_nodes` blocks.
-    """
-    blocks: list[Subset] = []
-    total = 0
-    for component in _components(family, np.flatnonzero(slacks <= limit)):
-        found = _search_component(family, slacks, component, limit, step, most_nodes)
-        if found is None:
-            return None
-        blocks += found[0]
-        total += found[1]
-    return tuple(sorted(blocks)), total
+"""Sets of covered columns that are remembered at most: 24 MB for up to 64 columns."""
 
 
 class SearchTooLong(Exception):
     """More blocks were tried than allowed."""
 
 
-def _components(family: SubsetFamily, usable: NDArray[np.intp]) -> list[list[tuple[Subset, int]]]:
-    """Usable subsets, with their positions, grouped so that no two groups share a column; every column has a group."""
-    root = list(range(family.n_columns))
+@dataclass(frozen=True)
+class Search:
+    """What is looked for among the subsets of a family."""
 
-    def find(column: int) -> int:
-        while root[column] != column:
-            root[column] = root[root[column]]
-            column = root[column]
-        return column
+    family: SubsetFamily
+    slacks: NDArray[np.int64]  # of each subset
+    step: int  # totals of different weight differ by at least this
+    most_nodes: int  # `SearchTooLong` is raised when more blocks than this were tried
+    max_blocks: int | None = None
+    fee: int = 0  # for each block that a partition has less than max_blocks
 
-    subsets = sorted((family[int(i)], int(i)) for i in usable)
-    for subset, _ in subsets:
-        for column in subset[1:]:
-            root[find(column)] = find(subset[0])
-    groups: dict[int, list[tuple[Subset, int]]] = {find(column): [] for column in range(family.n_columns)}
-    for subset, position in subsets:
-        groups[find(subset[0])].append((subset, position))
-    return list(groups.values())
+    def best(self, limit: int, *, first: bool = False) -> tuple[Partition, int] | None:
+        """The partition of least total slack, at most `limit`, and the total; None where there is none.
+
+        With `first`, the first one met within the limit. Otherwise columns that no usable subset connects are searched
+        apart, unless the number of blocks ties them together.
+        """
+        if first or self.max_blocks is not None:
+            found = self.several(1, limit, first=first)
+            return found[0] if found else None
+        usable = np.flatnonzero(self.slacks <= limit)
+        _, label = connected_components(_links(self.family, usable), directed=False)
+        home = label[self.family.padded_members(usable)[:, 0]]
+        blocks: Partition = ()
+        total = 0
+        for component in range(label.max() + 1):
+            found = self._among(usable[home == component], np.flatnonzero(label == component), 1, limit)
+            if not found:
+                return None
+            blocks += found[0][0]
+            total += found[0][1]
+        return (tuple(sorted(blocks)), total) if total <= limit else None
+
+    def several(self, n: int, limit: int, *, first: bool = False) -> list[tuple[Partition, int]]:
+        """The `n` partitions of least total slack, at most `limit`, in order, with their totals."""
+        columns = np.arange(self.family.n_columns)
+        return self._among(np.flatnonzero(self.slacks <= limit), columns, n, limit, first=first)
+
+    def _among(
+        self, usable: NDArray[np.intp], columns: NDArray[np.intp], n: int, limit: int, *, first: bool = False
+    ) -> list[tuple[Partition, int]]:
+        members = self.family.padded_members(usable)
+        order = np.lexsort(members.T[::-1])  # Python's order: the padding, -1, puts a prefix first
+        usable, members = usable[order], members[order]
+        d = len(columns)
+        local = np.full(self.family.n_columns + 1, -1, dtype=np.int64)
+        local[columns] = np.arange(d)
+        members = local[members]
+        words = d // 64 + 1  # the columns, and a word of its own for the number of blocks where that is limited
+        words += self.max_blocks is not None
+        masks = np.zeros((len(usable), words), dtype=np.uint64)
+        for column in members.T:
+            here = np.flatnonzero(column >= 0)
+            masks[here, column[here] >> 6] |= np.uint64(1) << (column[here] & 63).astype(np.uint64)
+        starts = np.searchsorted(members[:, 0], np.arange(d + 1)).astype(np.int64)
+        kept, totals = np.full((n, d), -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        slots = min(REMEMBERED, 16 * 2 ** min(d, 30))
+        memory, least = np.zeros((slots, words), np.uint64), np.zeros(slots, np.int64)
+        count, nodes = _search(
+            starts, masks, (members >= 0).sum(axis=1), self.slacks[usable], self.family.max_size,
+            -1 if self.max_blocks is None else self.max_blocks, self.fee,
+            limit, self.step, self.most_nodes, first, memory, least, kept, totals,
+        )  # fmt: skip
+        if nodes > self.most_nodes:
+            raise SearchTooLong
+        return [
+            (tuple(self.family[int(usable[i])] for i in kept[row] if i >= 0), int(totals[row])) for row in range(count)
+        ]
 
 
-def _search_component(
-    family: SubsetFamily,
-    slacks: NDArray[np.int64],
-    subsets: list[tuple[Subset, int]],
-    limit: int,
-    step: int,
-    most_nodes: int,
-) -> tuple[list[Subset], int] | None:
-    if not subsets:
-        return None  # a column that nothing usable covers
-    columns = sorted({column for subset, _ in subsets for column in subset})
-    local = {column: i for i, column in enumerate(columns)}
-    members = np.full((len(subsets), family.max_size), -1, dtype=np.int64)
-    for row, (subset, _) in enumerate(subsets):
-        members[row, : len(subset)] = [local[column] for column in subset]
-    starts = np.searchsorted(members[:, 0], np.arange(len(columns) + 1)).astype(np.int64)
-    ordered = slacks[np.array([position for _, position in subsets])]
-    kept, totals = np.full((1, len(columns)), -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    slots = min(REMEMBERED, 16 * 2 ** min(len(columns), 30))
-    memory, least = np.zeros((slots, len(columns) // 64 + 1), np.uint64), np.zeros(slots, np.int64)
-    count, nodes = _search(starts, members, ordered, limit, step, most_nodes, memory, least, kept, totals)
-    if nodes > most_nodes:
-        raise SearchTooLong
-    return ([subsets[i][0] for i in kept[0] if i >= 0], int(totals[0])) if count else None
+def _links(family: SubsetFamily, usable: NDArray[np.intp]) -> Any:
+    """A graph of the columns in which those of a usable subset are connected."""
+    cover = cover_matrix(family, usable)
+    return cover @ cover.T
 
 
 @njit(cache=True, nogil=True)
-def _seen_cheaper(
+def _slot(
     covered: NDArray[np.uint64],  # in: bits of the covered columns
-    total: int,  # in: slack spent on covering them
-    memory: NDArray[np.uint64],  # in, out: covered sets met before
-    least: NDArray[np.int64],  # in, out: least slack they were met with
+    memory: NDArray[np.uint64],  # in: covered sets met before
 ) -> Any:
-    """Whether the same columns were covered before at no more cost: then all that follows was tried already."""
+    """Where a set is remembered, or may be; -1 where its neighbourhood is full, which costs time, not correctness."""
     slots, words = memory.shape
     key = np.uint64(14695981039346656037)
     for w in range(words):
         key = (key ^ covered[w]) * np.uint64(1099511628211)
         key ^= key >> np.uint64(29)
     slot = np.int64(key % np.uint64(slots))
-    for probe in range(32):  # a full neighbourhood means: not remembered, which costs time but no correctness
+    for probe in range(32):
         place = (slot + probe) % slots
         empty, same = True, True
         for w in range(words):
             empty &= memory[place, w] == 0
             same &= memory[place, w] == covered[w]
-        if same:
-            if least[place] <= total:
-                return True
-            least[place] = total
-            return False
-        if empty:
-            for w in range(words):
-                memory[place, w] = covered[w]
-            least[place] = total
-            return False
-    return False
+        if same or empty:
+            return place
+    return -1
 
 
 @njit(cache=True, nogil=True)
 def _search(
     starts: NDArray[np.int64],  # in: candidates with first column c stand at starts[c]:starts[c + 1]
-    members: NDArray[np.int64],  # in: columns of each candidate, padded with -1
+    masks: NDArray[np.uint64],  # in: bits of the columns of each candidate
+    sizes: NDArray[np.int64],  # in: how many these are
     slacks: NDArray[np.int64],  # in: of each candidate
+    max_size: int,  # in: most columns of a candidate
+    max_blocks: int,  # in: most blocks of a partition; -1: no limit, otherwise their number is the last word of a set
+    fee: int,  # in: slack of each block less than that
     limit: int,  # in: most total slack
     step: int,  # in: least difference of two different totals
     most_nodes: int,  # in: give up after so many blocks tried
-    memory: NDArray[np.uint64],  # scratch
-    least: NDArray[np.int64],  # scratch
+    first: bool,  # in: stop at the first partition
+    memory: NDArray[np.uint64],  # scratch: covered sets met before
+    least: NDArray[np.int64],  # scratch: a lower bound on the slack of any completion of theirs
     kept: NDArray[np.int64],  # out: candidates of each partition found, by depth, padded with -1
     totals: NDArray[np.int64],  # out: their total slack, ascending
 ) -> Any:
     """Number of partitions found and of blocks tried."""
-    d, width, n = len(starts) - 1, members.shape[1], len(totals)
-    covered = np.zeros(memory.shape[1], np.uint64)
+    d, words, n = len(starts) - 1, masks.shape[1], len(totals)
+    set_words = words - 1 if max_blocks >= 0 else words
+    covered, one = np.zeros(words, np.uint64), np.uint64(1)
     column, cursor, spent = np.zeros(d + 1, np.int64), np.zeros(d + 1, np.int64), np.zeros(d + 1, np.int64)
-    path = np.full(d + 1, -1, np.int64)
-    count, nodes, depth, one = 0, 0, 0, np.uint64(1)
+    bound = np.full(d + 1, limit + 1, np.int64)  # least slack of what follows, of what was tried at each depth
+    path, left = np.full(d + 1, -1, np.int64), np.full(d + 1, d, np.int64)
+    count, nodes, depth, cap = 0, 0, 0, limit
     cursor[0] = starts[0]
     while depth >= 0:
         if path[depth] >= 0:  # back from below: free the block tried last
-            for i in range(width):
-                c = members[path[depth], i]
-                if c >= 0:
-                    covered[c >> 6] &= ~(one << np.uint64(c & 63))
+            for w in range(set_words):
+                covered[w] ^= masks[path[depth], w]
+            if max_blocks >= 0:
+                covered[words - 1] = depth
             path[depth] = -1
         if cursor[depth] == starts[column[depth] + 1]:
+            if depth > 0:
+                place = _slot(covered, memory)
+                if place >= 0:
+                    for w in range(words):
+                        memory[place, w] = covered[w]
+                    least[place] = max(least[place], bound[depth])
+                bound[depth - 1] = min(bound[depth - 1], slacks[path[depth - 1]] + bound[depth])
             depth -= 1
             continue
         candidate = cursor[depth]
         cursor[depth] += 1
-        total = spent[depth] + slacks[candidate]
-        if total > limit or (count == n and total > totals[n - 1] - step):
+        slack = slacks[candidate]
+        if spent[depth] + slack > cap:
+            bound[depth] = min(bound[depth], slack)
             continue
         fits = True
-        for i in range(width):
-            c = members[candidate, i]
-            if c >= 0 and covered[c >> 6] >> np.uint64(c & 63) & one:
-                fits = False
-        if not fits:
+        for w in range(set_words):
+            fits &= covered[w] & masks[candidate, w] == 0
+        still = left[depth] - sizes[candidate]
+        if not fits or (max_blocks >= 0 and still > (max_blocks - depth - 1) * max_size):
             continue
         nodes += 1
         if nodes > most_nodes:
             break
-        for i in range(width):
-            c = members[candidate, i]
-            if c >= 0:
-                covered[c >> 6] |= one << np.uint64(c & 63)
+        for w in range(set_words):
+            covered[w] ^= masks[candidate, w]
+        if max_blocks >= 0:
+            covered[words - 1] = depth + 1
         path[depth] = candidate
-        following = column[depth] + 1
-        while following < d and covered[following >> 6] >> np.uint64(following & 63) & one:
-            following += 1
-        if following < d:
-            if n > 1 or not _seen_cheaper(covered, total, memory, least):
-                depth += 1
-                column[depth], cursor[depth], spent[depth] = following, starts[following], total
+        total = spent[depth] + slack
+        if still > 0:
+            place = _slot(covered, memory)
+            known = least[place] if place >= 0 else 0
+            if total + known > cap:
+                bound[depth] = min(bound[depth], slack + known)
+                continue
+            following = column[depth] + 1
+            while covered[following >> 6] >> np.uint64(following & 63) & one:
+                following += 1
+            depth += 1
+            column[depth], cursor[depth], spent[depth] = following, starts[following], total
+            bound[depth], left[depth] = limit + 1, still
+            continue
+        if max_blocks >= 0:
+            slack += fee * (max_blocks - depth - 1)
+            total = spent[depth] + slack
+        bound[depth] = min(bound[depth], slack)
+        if total > cap:
             continue
         count = min(count + 1, n)
         place = count - 1
@@ -185,4 +220,8 @@ def _search(
         totals[place] = total
         for i in range(d):
             kept[place, i] = path[i] if i <= depth else -1
+        if first:
+            break
+        if count == n:
+            cap = min(cap, totals[n - 1] - step)
     return count, nodes

@@ -14,18 +14,22 @@ from isde.solvers.weights import FORBIDDEN, Weights
 MOST_COLUMNS = 22
 
 
-def heaviest_partition(weights: Weights) -> tuple[Partition, int]:
-    """The heaviest partition, the first in Python's order among equals, and the bound: its own weight.
+def heaviest_partition(weights: Weights) -> tuple[Partition, int] | None:
+    """The heaviest partition, the first in Python's order among equals, and the bound: its own weight; None if none is.
 
     best[mask] = max over blocks B inside mask that hold its lowest column of W(B) + best[mask - B].
     """
     d = weights.family.n_columns
     if d > MOST_COLUMNS:
         raise ValueError(f"solver='dynamic' takes at most {MOST_COLUMNS} columns, not {d}: use solver='milp'.")
+    if weights.max_blocks is not None:
+        raise ValueError("solver='dynamic' cannot limit the number of blocks: use solver='milp'.")
     by_mask = np.full(1 << d, FORBIDDEN, dtype=np.int64)
     by_mask[weights.family.masks] = weights.values
     best, choice = np.zeros(1 << d, dtype=np.int64), np.zeros(1 << d, dtype=np.int64)
     _fill(by_mask, best, choice)
+    if best[-1] == FORBIDDEN:
+        return None
     partition, mask = [], (1 << d) - 1
     while mask:
         block = int(choice[mask])

@@ -7,55 +7,137 @@ integer program finds the partition, and the bound says how good it is.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from isde.errors import ISDEError
 from isde.partitions import Partition
-from isde.solvers.cover import SearchTooLong, least_slack_partition
+from isde.solvers.cover import Search, SearchTooLong
 from isde.solvers.dominance import undominated
-from isde.solvers.prices import STEP, cover_matrix, price_columns
-from isde.solvers.weights import Weights
+from isde.solvers.prices import NEVER, STEP, Prices, cover_matrix, price_columns
+from isde.solvers.weights import FORBIDDEN, Weights
 
-MOST_NODES = 20_000_000
+MOST_NODES = 5_000_000
+MOST_NODES_OF_SEVERAL = 20_000_000
+MOST_SECONDS = 600
+"""For HiGHS, before its best partition is returned with the bound there is."""
+
+TIED_BELOW = 1e6
+"""Units. Scores that are multiples of so large a unit are likely to be tied."""
+
 WIDEN = 1.5
 """Growth of the search's limit from round to round: the last round costs about as much as all before it."""
 
 FIRST_GAP = 1e-4
 """Nats. Linear relaxations that are not tight miss by more than this."""
 
+FARTHEST = 1 << 61
+"""No limit goes beyond: sums of slacks must stay within 64 bits."""
 
-def heaviest_partition(weights: Weights) -> tuple[Partition, int]:
-    """The heaviest partition and a proven bound on the weight of any."""
-    candidates = undominated(weights)
+INFEASIBLE = 2
+"""scipy.optimize.milp's status."""
+
+
+def heaviest_partition(weights: Weights) -> tuple[Partition, int] | None:
+    """The heaviest partition and a proven bound on the weight of any; None where no partition is allowed."""
+    # Under a limit on the number of blocks a subset may be needed though its split outweighs it.
+    candidates = undominated(weights) if weights.max_blocks is None else weights.values != FORBIDDEN
     prices = price_columns(weights, candidates)
-    slacks = np.where(candidates, prices.slacks, np.iinfo(np.int64).max)
-    family, limit = weights.family, STEP * weights.family.n_columns
+    if prices is None:
+        return None
+    prices = replace(prices, slacks=np.where(candidates, prices.slacks, NEVER))
+    search = _search(weights, prices, MOST_NODES)
+    limit, most = weights.family.n_columns, _largest_total(weights, prices)  # first: the rounding of the prices
     try:
         while True:
-            found = least_slack_partition(family, slacks, limit=limit, step=STEP, most_nodes=MOST_NODES)
-            if found is not None and found[1] <= limit:
+            found = search.best(limit)
+            if found is not None:
                 return found[0], (prices.bound - found[1]) // STEP
-            # Blocks beyond the limit could still make up for it, as long as the total is larger than the limit.
-            wider = max(int(limit * WIDEN), int(FIRST_GAP / weights.unit * (family.n_columns + 1)) * STEP)
-            limit = wider if found is None else found[1]
+            if limit >= most:
+                return None
+            limit = _wider(weights, limit, most)
     except SearchTooLong:
-        return _by_branch_and_bound(weights, slacks), prices.bound // STEP
+        return _by_branch_and_bound(weights, prices, search)
 
 
-def _by_branch_and_bound(weights: Weights, slacks: NDArray[np.int64]) -> Partition:
-    """HiGHS's integer program; its presolve hangs near 1e5 subsets, and its default relative gap is no proof."""
+def heaviest_partitions(weights: Weights, n: int) -> list[Partition]:
+    """The `n` heaviest partitions in order, all of them where there are fewer."""
+    prices = price_columns(weights, weights.values != FORBIDDEN)
+    if prices is None:
+        return []
+    search = _search(weights, prices, MOST_NODES_OF_SEVERAL)
+    limit, most = weights.family.n_columns, _largest_total(weights, prices)  # first: the rounding of the prices
+    try:
+        while len(found := search.several(n, limit)) < n and limit < most:
+            limit = _wider(weights, limit, most)
+    except SearchTooLong:
+        raise ISDEError(
+            f"The {n} best partitions are not told apart after {MOST_NODES_OF_SEVERAL:,} steps, too many are about "
+            "as good: ask for fewer, or for a smaller max_block_size."
+        ) from None
+    return [partition for partition, _ in found]
+
+
+def _search(weights: Weights, prices: Prices, most_nodes: int) -> Search:
+    return Search(weights.family, prices.slacks, STEP, most_nodes, weights.max_blocks, prices.fee)
+
+
+def _largest_total(weights: Weights, prices: Prices) -> int:
+    """No partition wastes more."""
+    d, usable = weights.family.n_columns, prices.slacks[prices.slacks < NEVER]
+    return min(FARTHEST, d * (int(usable.max()) + prices.fee))
+
+
+def _wider(weights: Weights, limit: int, most: int) -> int:
+    first = int(FIRST_GAP / weights.unit * (weights.family.n_columns + 1)) * STEP
+    return min(most, max(int(limit * WIDEN), first, STEP))
+
+
+def _by_branch_and_bound(weights: Weights, prices: Prices, search: Search) -> tuple[Partition, int] | None:
+    """HiGHS's integer program, then the first partition of its weight, where a search finds that one soon."""
+    candidates = np.flatnonzero(prices.slacks < NEVER)
+    partition = _integer_program(weights, candidates, prices.bound)
+    if partition is None:
+        return None
+    try:
+        found = search.best(prices.bound - STEP * weights.of(partition), first=True)
+    except SearchTooLong:
+        found = None
+    return found[0] if found else partition, prices.bound // STEP
+
+
+def _integer_program(weights: Weights, candidates: NDArray[np.intp], bound: int) -> Partition | None:
+    """The largest gain, by HiGHS; then, where ties are likely, the most blocks that reach it."""
     family = weights.family
-    active = np.flatnonzero(slacks < np.iinfo(np.int64).max)
-    gains = weights.values[active] * (weights.unit / (family.n_columns + 1))
+    gains = (weights.values[candidates] - 1) // (family.n_columns + 1)
+    limits = [LinearConstraint(cover_matrix(family, candidates), 1, 1)]
+    if weights.max_blocks is not None:
+        limits.append(LinearConstraint(np.ones((1, len(candidates))), 1, weights.max_blocks))
+    # Gains are whole numbers: less than one away from the best is the best.
+    most = max(bound / STEP / (family.n_columns + 1), 1.0)
+    chosen = _solve(gains, limits, relative_gap=0.99 / most)
+    if chosen is not None and np.abs(gains).max() < TIED_BELOW:
+        reached = LinearConstraint(gains[None, :].astype(float), gains[chosen].sum() - 0.5, np.inf)
+        finer = _solve(np.ones(len(candidates)), [*limits, reached], relative_gap=0.99 / family.n_columns)
+        chosen = chosen if finer is None else finer
+    return None if chosen is None else tuple(sorted(family[int(i)] for i in candidates[chosen]))
+
+
+def _solve(gains: NDArray[Any], limits: list[LinearConstraint], *, relative_gap: float) -> NDArray[np.intp] | None:
     solved = milp(
-        -gains,
-        constraints=LinearConstraint(cover_matrix(family, active), 1, 1),
-        integrality=np.ones(len(active)),
+        -gains.astype(float),
+        constraints=limits,
+        integrality=np.ones(len(gains)),
         bounds=Bounds(0, 1),
-        options={"presolve": False, "mip_rel_gap": 0},
+        # HiGHS's presolve hangs near 1e5 subsets.
+        options={"presolve": False, "mip_rel_gap": relative_gap, "time_limit": MOST_SECONDS},
     )
+    if solved.status == INFEASIBLE:
+        return None
     if solved.x is None:
         raise ISDEError(f"HiGHS found no partition: {solved.message}")
-    return tuple(family[int(i)] for i in active[solved.x > 0.5])
+    return np.flatnonzero(solved.x > 0.5)

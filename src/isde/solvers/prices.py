@@ -3,6 +3,8 @@
 Any prices y with  sum of y over S >= W(S)  for every subset S prove that no partition outweighs their sum. The dual
 of the linear relaxation gives the lowest such prices; HiGHS computes them in floating point, and here they are
 rounded up to integers that satisfy every inequality exactly, whatever the solver's tolerances were.
+
+Where the number of blocks is limited to r, each block pays a fee as well, and r fees belong to the bound.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, eye_array, hstack
 
 from isde.errors import ISDEError
 from isde.solvers.weights import FORBIDDEN, Weights
@@ -22,80 +24,106 @@ from isde.subsets import SubsetFamily
 
 COLUMNS_PER_ROUND = 2000
 PRICE_TOLERANCE = 1e-9
+COVER_TOLERANCE = 1e-6
 STEP = 120
 """Price units to one unit of weight. Tied scores have dual prices with small denominators (1/2, 1/3, ...): these
 become whole numbers, and the rounding of d prices stays below one unit of weight, so that a tight bound looks tight."""
+
+NEVER = np.iinfo(np.int64).max
+"""The slack of a subset that must not be a block."""
 
 
 @dataclass(frozen=True)
 class Prices:
     """Integer prices, and how far each subset stays below the prices of its columns, in 1/STEP of a weight unit."""
 
-    bound: int  # no partition weighs more: the sum of the prices
-    slacks: NDArray[np.int64]  # price of its columns minus weight, for each subset; never negative
+    bound: int  # no partition weighs more: the sum of the prices, and of the fees of all blocks allowed
+    fee: int  # of each block; 0 where their number is not limited
+    slacks: NDArray[np.int64]  # price of its columns plus fee minus weight, for each subset; never negative
 
 
-def price_columns(weights: Weights, candidates: NDArray[np.bool_]) -> Prices:
-    """Lowest prices for the linear relaxation over `candidates`, valid for every subset."""
+def price_columns(weights: Weights, candidates: NDArray[np.bool_]) -> Prices | None:
+    """Lowest prices for the linear relaxation over `candidates`, valid for every subset; None where it is infeasible.
+
+    `candidates` are subsets among which there is a heaviest partition.
+    """
     family = weights.family
     in_nats = weights.unit / (family.n_columns + 1)
-    allowed = np.flatnonzero(candidates)
-    gains = (weights.values * in_nats).astype(np.float64)
-    y = _dual_prices(weights, allowed, gains)
-    prices = np.rint(y / in_nats * STEP).astype(np.int64)
+    dual = _dual_prices(weights, np.flatnonzero(candidates), (weights.values * in_nats).astype(np.float64))
+    if dual is None:
+        return None
+    y = np.rint(dual / in_nats * STEP).astype(np.int64)
+    prices, fee = y[:-1], max(int(y[-1]), 0)
     slacks = np.empty(len(family), dtype=np.int64)
     for size in range(1, family.max_size + 1):
-        where = family.of_size(size)
-        _raise_prices(family.members(size), weights.values[where], STEP, prices)
+        _raise_prices(family.members(size), weights.values[family.of_size(size)], STEP, fee, prices)
     for size in range(1, family.max_size + 1):
         where = family.of_size(size)
-        slacks[where] = prices[family.members(size)].sum(axis=1) - STEP * weights.values[where]
-    slacks[weights.values == FORBIDDEN] = np.iinfo(np.int64).max
-    return Prices(int(prices.sum()), slacks)
-
-
-def _dual_prices(weights: Weights, allowed: NDArray[np.intp], gains: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Dual solution of  max gains x,  each column covered once,  x >= 0, by column generation.
-
-    The linear program starts with the single columns and the subsets of largest gain, and is solved again with the
-    subsets that its prices undercut the most, until there are none.
-    """
-    order = allowed[np.argsort(-gains[allowed], kind="stable")]
-    singles = np.arange(weights.family.n_columns)
-    active = np.union1d(singles[weights.values[singles] != FORBIDDEN], order[:COLUMNS_PER_ROUND])
-    while True:
-        y = _solve_dual(weights, active, gains)
-        excess = _excess(weights, allowed, gains, y)
-        worst = np.argsort(-excess, kind="stable")[:COLUMNS_PER_ROUND]
-        entering = np.setdiff1d(allowed[worst[excess[worst] > PRICE_TOLERANCE]], active)
-        if entering.size == 0:
-            return y
-        active = np.union1d(active, entering)
-
-
-def _solve_dual(weights: Weights, active: NDArray[np.intp], gains: NDArray[np.float64]) -> NDArray[np.float64]:
-    ones = np.ones(weights.family.n_columns)
-    cover = cover_matrix(weights.family, active)
-    solved = linprog(-gains[active], A_eq=cover, b_eq=ones, bounds=(0, None), method="highs")
-    if solved.status != 0:
-        raise ISDEError(f"HiGHS could not solve the linear relaxation: {solved.message}")
-    prices: NDArray[np.float64] = -solved.eqlin.marginals
-    return prices
+        slacks[where] = prices[family.members(size)].sum(axis=1) + fee - STEP * weights.values[where]
+    slacks[weights.values == FORBIDDEN] = NEVER
+    return Prices(int(prices.sum()) + fee * (weights.max_blocks or 0), fee, slacks)
 
 
 def cover_matrix(family: SubsetFamily, active: NDArray[np.intp]) -> csc_array:
     """The d x len(active) matrix of the set-partitioning problem: entry (c, S) is 1 where column c is in S."""
-    subsets = [family[int(i)] for i in active]
-    rows = np.array([c for subset in subsets for c in subset])
-    starts = np.concatenate([[0], np.cumsum([len(subset) for subset in subsets])])
-    return csc_array((np.ones(len(rows)), rows, starts), shape=(family.n_columns, len(active)))
+    members = family.padded_members(active)
+    filled = members >= 0
+    starts = np.concatenate([[0], np.cumsum(filled.sum(axis=1))])
+    return csc_array((np.ones(starts[-1]), members[filled], starts), shape=(family.n_columns, len(active)))
 
 
-def _excess(
-    weights: Weights, allowed: NDArray[np.intp], gains: NDArray[np.float64], y: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """gains minus price of each allowed subset."""
-    return gains[allowed] - weights.family.sum_over_members(y)[allowed]
+def _dual_prices(weights: Weights, allowed: NDArray[np.intp], gains: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Dual solution of  max gains x,  each column covered once,  x >= 0: prices of the columns, then the fee.
+
+    By column generation: the linear program starts with the single columns and the subsets of largest gain, and is
+    solved again with the subsets that its prices undercut the most, until there are none.
+    """
+    order = allowed[np.argsort(-gains[allowed], kind="stable")]
+    active = np.union1d(allowed[allowed < weights.family.n_columns], order[:COLUMNS_PER_ROUND])
+    if (weights.values[: weights.family.n_columns] == FORBIDDEN).any() or weights.max_blocks is not None:
+        # Perhaps no choice of these covers all columns: add subsets until one does, or it is proved that none can.
+        _, active, uncovered = _generate(weights, allowed, np.zeros_like(gains), active, may_uncover=True)
+        if uncovered > COVER_TOLERANCE:
+            return None
+    return _generate(weights, allowed, gains, active, may_uncover=False)[0]
+
+
+def _generate(
+    weights: Weights,
+    allowed: NDArray[np.intp],
+    gains: NDArray[np.float64],
+    active: NDArray[np.intp],
+    *,
+    may_uncover: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.intp], float]:
+    """Prices and fee, the subsets in the linear program at the end, and how many columns it left uncovered."""
+    while True:
+        y, uncovered = _solve(weights, active, gains, may_uncover=may_uncover)
+        excess = gains[allowed] - weights.family.sum_over_members(y[:-1])[allowed] - y[-1]
+        worst = np.argsort(-excess, kind="stable")[:COLUMNS_PER_ROUND]
+        entering = np.setdiff1d(allowed[worst[excess[worst] > PRICE_TOLERANCE]], active)
+        if entering.size == 0 or (may_uncover and uncovered <= COVER_TOLERANCE):
+            return y, active, uncovered
+        active = np.union1d(active, entering)
+
+
+def _solve(
+    weights: Weights, active: NDArray[np.intp], gains: NDArray[np.float64], *, may_uncover: bool
+) -> tuple[NDArray[np.float64], float]:
+    d, cost = weights.family.n_columns, -gains[active]
+    cover = cover_matrix(weights.family, active)
+    if may_uncover:  # one nat for each column left out
+        cover, cost = hstack([cover, eye_array(d)], format="csc"), np.append(cost, np.ones(d))
+    limit: dict[str, Any] = {}
+    if weights.max_blocks is not None:
+        blocks = np.zeros((1, len(cost)))
+        blocks[0, : len(active)] = 1
+        limit = {"A_ub": blocks, "b_ub": [weights.max_blocks]}
+    solved = linprog(cost, A_eq=cover, b_eq=np.ones(d), bounds=(0, None), method="highs", **limit)
+    if solved.status != 0:
+        raise ISDEError(f"HiGHS could not solve the linear relaxation: {solved.message}")
+    fee = solved.ineqlin.marginals if limit else [0.0]
+    return -np.append(solved.eqlin.marginals, fee), float(solved.x[len(active) :].sum())
 
 
 @njit(cache=True, nogil=True)
@@ -103,11 +131,14 @@ def _raise_prices(
     members: NDArray[np.int16],  # in: subsets of one size
     weights: NDArray[np.int64],  # in: their weights
     step: int,  # in: price units to one unit of weight
+    fee: int,  # in: what a block pays beside the prices of its columns
     prices: NDArray[np.int64],  # in, out: raised until no subset outweighs its columns
 ) -> Any:
     size = members.shape[1]
     for row in range(len(members)):
-        excess = step * weights[row]
+        if weights[row] == FORBIDDEN:
+            continue
+        excess = step * weights[row] - fee
         for i in range(size):
             excess -= prices[members[row, i]]
         if excess > 0:

@@ -1,7 +1,7 @@
 """Scores as integers: sums are exact, ties are ties, and every solver breaks them in the same way.
 
 Scores are first turned into gains (score minus the scores of the columns alone), which shifts every partition by the
-same constant, then rounded to a multiple of `unit`, at most 2^-40 nats (1e-12). A block then weighs
+same constant, then rounded to a multiple of `unit`, at most 2^-40 nats (1e-12) where their range allows. A block weighs
 
     W(S) = (d + 1) * gain(S) / unit + 1
 
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.partitions import Partition
 from isde.scores import SubsetScores
 from isde.subsets import SubsetFamily
 
@@ -31,37 +32,60 @@ class Weights:
     family: SubsetFamily
     values: NDArray[np.int64]  # weight of each subset
     unit: float  # nats that (d + 1) weight units stand for
+    max_blocks: int | None = None  # of a partition; None: no limit
 
-    def nats(self, weight: int) -> float:
-        """A difference of two partitions' weights in nats, rounded down to whole units."""
-        return weight // (self.family.n_columns + 1) * self.unit
+    def of(self, partition: Partition) -> int:
+        """The weight of a partition."""
+        return sum(int(self.values[self.family.index(block)]) for block in partition)
+
+    def nats(self, weight: int, bound: int) -> float:
+        """How much more than `weight` a partition can score that weighs at most `bound`; blocks only cut ties."""
+        # A partition of gain G weighs (d + 1) G plus 1 to d for its blocks.
+        per_unit = self.family.n_columns + 1
+        return ((bound - 1) // per_unit - (weight - 1) // per_unit) * self.unit
 
 
-def integer_weights(scores: SubsetScores, sense: str = "max") -> Weights:
-    """The problem whose heaviest partition is the best (`sense="max"`) or the worst (`"min"`) by the table.
-
-    A score of -inf becomes a penalty larger than any finite difference: in both senses such a subset is chosen only
-    where nothing else exists.
-    """
+def gains_of(scores: SubsetScores, sense: str) -> NDArray[np.float64]:
+    """What each subset adds to the columns alone; with `sense="min"` what it takes away. -inf stays -inf."""
     if sense not in ("max", "min"):
         raise ValueError(f"sense={sense!r} is unknown: use 'max' or 'min'.")
-    d, family = scores.n_columns, scores.subsets
+    d = scores.n_columns
     alone = np.where(np.isfinite(scores.scores[:d]), scores.scores[:d], 0.0)
-    gains = scores.scores - family.sum_over_members(alone)
-    possible = np.isfinite(gains)
-    gains = np.where(possible, gains if sense == "max" else -gains, 0.0)
-    if possible[:d].all():
-        # All columns alone gain 0. What gains less than this loses to that, whatever the other blocks are, and one such
-        # score, or -inf, must not coarsen the unit for the others.
-        hopeless = -_most_gain(family, gains) - 1.0
-        gains = np.where(possible, np.maximum(gains, hopeless), hopeless)
-    else:
+    gains = scores.scores - scores.subsets.sum_over_members(alone)
+    return gains if sense == "max" else np.where(np.isfinite(gains), -gains, -np.inf)
+
+
+def integer_weights(
+    family: SubsetFamily,
+    gains: NDArray[np.float64],
+    *,
+    floor: float | None = 0.0,
+    allowed: NDArray[np.bool_] | None = None,
+    max_blocks: int | None = None,
+) -> Weights:
+    """The problem whose heaviest partition has the largest sum of gains.
+
+    Partitions that gain at least `floor` are weighed exactly. Blocks that cannot be part of one all weigh the same,
+    too little to matter: one hopeless score, or -inf, must not coarsen the unit for the others. Without a floor the
+    unit suits all finite gains, and -inf costs more than all finite differences together.
+    """
+    d, possible = family.n_columns, np.isfinite(gains)
+    allowed = np.ones(len(family), dtype=bool) if allowed is None else allowed
+    gains = np.where(possible & allowed, gains, 0.0)
+    if floor is None:
         gains[~possible] = -(2 * d + 1) * max(float(np.abs(gains).max()), 1.0)
+    else:
+        hopeless = floor - _most_gain(family, gains) - 1.0
+        gains = np.where(possible, np.maximum(gains, hopeless), hopeless)
+    gains[~allowed] = 0.0
     largest = float(np.abs(gains).max()) or 1.0
     # The sum of d weights, and 128 times that (prices are finer), must stay below 2^61.
     bits = min(FINEST_BITS, int(np.floor(53 - np.log2(largest * d * (d + 1)))))
     units = np.rint(np.ldexp(gains, bits)).astype(np.int64)
-    return Weights(family, units * (d + 1) + 1, float(np.ldexp(1.0, -bits)))
+    # The largest unit that serves: tied scores become small numbers, whose ties a linear program can see.
+    common = int(np.gcd.reduce(units)) or 1
+    values = np.where(allowed, units // common * (d + 1) + 1, FORBIDDEN)
+    return Weights(family, values, float(np.ldexp(common, -bits)), max_blocks)
 
 
 def _most_gain(family: SubsetFamily, gains: NDArray[np.float64]) -> float:
