@@ -3,29 +3,39 @@
     python benchmarks/bench_engine.py                  # everything, about 15 minutes
     python benchmarks/bench_engine.py limit proof      # some parts
 
-Each comparison is made inside one run, best of several, since machines are shared and noisy. Real data are read from
-../shared/data and their parts are skipped, with a word, where that folder is missing.
+Each comparison is made inside one run, best of several, since machines are shared and noisy. Where others use the
+processors too, the clock says little: "busy" seconds are those of the processors divided by the number of workers, what
+the clock would say on a quiet machine. Real data are read from ../shared/data and their parts are skipped, with a word,
+where that folder is missing.
 """
 
 from __future__ import annotations
 
-import resource
+import os
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.neighbors import KernelDensity
 from threadpoolctl import threadpool_limits
 
 from isde import ISDE
-from isde.engine import direct
+from isde.density import fit_blocks
+from isde.engine import direct, scoring
 from isde.engine.grid import PAPER_GRID, BandwidthGrid
 from isde.engine.plan import build_tile, plan_pieces
-from isde.engine.products import BandwidthSearch, RowSet, evaluate, held_out_scores
+from isde.engine.products import BandwidthSearch, RowSet, Work, evaluate
 from isde.engine.scoring import log_kernel_sums, workers
 from isde.errors import ISDEWarning
 from isde.subsets import SubsetFamily
@@ -36,18 +46,28 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 PAPER_GPU_SECONDS = {"[4,4,2,2]": 2611.5, "Levine32": 3665.0, "d = 50, k = 5": 233_323.0}
 
 
-def best_of(times: int, function, *args) -> float:
-    """Least wall time of several calls."""
+class Seconds(NamedTuple):
+    """What something took: by the clock, and of the processors for each worker."""
+
+    clock: float
+    busy: float
+
+    def __str__(self) -> str:
+        return f"{self.clock:.2f} s (busy {self.busy:.2f})"
+
+
+def best_of(times: int, function, *args) -> Seconds:
+    """Least times of several calls."""
     found = []
     for _ in range(times):
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         function(*args)
-        found.append(time.perf_counter() - start)
-    return min(found)
+        found.append((time.perf_counter() - start, (time.process_time() - busy) / WORKERS))
+    return Seconds(*np.min(found, axis=0))
 
 
-def sgemm_rate(n: int = 1024) -> float:
-    """Float32 multiply-adds a second: large square products, one BLAS thread for each of the workers."""
+def sgemm_seconds(n: int = 1024) -> tuple[float, float]:
+    """Seconds for a float32 multiply-add, clock and busy: large square products, one BLAS thread a worker."""
     matrices = [np.random.default_rng(i).random((n, n), dtype=np.float32) for i in range(WORKERS)]
 
     def multiply(a: np.ndarray) -> None:
@@ -55,7 +75,8 @@ def sgemm_rate(n: int = 1024) -> float:
             a @ a
 
     with threadpool_limits(1), Parallel(WORKERS, prefer="threads") as pool:
-        return WORKERS * 4 * n**3 / best_of(3, lambda: pool(delayed(multiply)(a) for a in matrices))
+        taken = best_of(3, lambda: pool(delayed(multiply)(a) for a in matrices))
+    return taken.clock / (WORKERS * 4 * n**3), taken.busy / (WORKERS * 4 * n**3)
 
 
 def scaled_structured(structure: list[int], n: int) -> np.ndarray:
@@ -91,18 +112,23 @@ def limit() -> None:
         chosen = range(len(plan)) if n_tiles is None else np.random.default_rng(0).choice(len(plan), n_tiles, False)
         tiles, rows = [build_tile(family, plan[i]) for i in chosen], folds_of(X)
         work = sum(tile.n_subsets for tile in tiles) * len(PAPER_GRID) * len(X) * rows.centres_of_fold[0].shape[1]
-        rate, seconds = 0.0, np.inf
+        everything = [Work.of(t, PAPER_GRID, np.ones((len(PAPER_GRID), len(t.position)), dtype=bool)) for t in tiles]
+        unit, taken = [], []
         with workers(WORKERS) as run:
+
+            def step() -> None:
+                for tile, wanted in zip(tiles, everything, strict=True):  # noqa: B023
+                    evaluate(tile, rows, wanted, run)  # noqa: B023
+
             for _ in range(3):
-                rate = max(rate, sgemm_rate())
-                everything = [np.ones((len(PAPER_GRID), len(tile.quad)), dtype=bool) for tile in tiles]
-                start = time.perf_counter()
-                for tile, active in zip(tiles, everything, strict=True):
-                    evaluate(tile, rows, PAPER_GRID, active, run)
-                seconds = min(seconds, time.perf_counter() - start)
-        ratio, ours = seconds * rate / work, work / seconds / 1e9
+                unit.append(sgemm_seconds())
+                taken.append(best_of(1, step))
+        unit_clock, unit_busy = np.min(unit, axis=0)
+        seconds = Seconds(*np.min(taken, axis=0))
         print(
-            f"  {name:36} {seconds:6.2f} s  {ours:5.1f} GFMA/s, sgemm {rate / 1e9:5.1f}: {ratio:.2f} times (bar {bar})"
+            f"  {name:36} {seconds}, {work / seconds.busy / 1e9:.1f} GFMA/s, sgemm {1e-9 / unit_busy:.1f}: "
+            f"{seconds.busy / work / unit_busy:.2f} times busy, {seconds.clock / work / unit_clock:.2f} clock "
+            f"(bar {bar})"
         )
 
 
@@ -118,17 +144,22 @@ def proof() -> None:
         grid = BandwidthGrid.of(PAPER_GRID)
         seconds, evaluations, chosen = {}, {}, {}
         with workers(WORKERS) as run:
-            for prove in (False, True, False, True):
-                start = time.perf_counter()
-                searches = [BandwidthSearch(tile, rows, grid, run, prove=prove) for tile in tiles]
-                chosen[prove] = np.concatenate([s.best()[0][s.real] for s in searches])
-                seconds[prove] = min(seconds.get(prove, np.inf), time.perf_counter() - start)
-                evaluations[prove] = sum(s.evaluations for s in searches) / len(family)
+
+            def search(prove: bool) -> None:
+                searches = [BandwidthSearch(tile, rows, grid, run, prove=prove) for tile in tiles]  # noqa: B023
+                chosen[prove] = np.concatenate([s.best()[0][s.real] for s in searches])  # noqa: B023
+                evaluations[prove] = sum(s.evaluations for s in searches) / len(family)  # noqa: B023
+
+            for _ in range(2):
+                for prove in (False, True):
+                    taken = best_of(1, search, prove)
+                    seconds[prove] = Seconds(*np.minimum(taken, seconds.get(prove, taken)))
         same = (chosen[True] == chosen[False]).mean()
+        ratio = np.divide(seconds[False], seconds[True])
         print(
             f"  {name:14} d = {X.shape[1]}, k = {k}, m = {m:,}: {evaluations[True]:.1f} of {evaluations[False]:.0f} "
-            f"evaluations a subset, {seconds[False]:.1f} s -> {seconds[True]:.1f} s: "
-            f"{seconds[False] / seconds[True]:.2f} times faster (bar 1.7), same bandwidth for {same:.2%}"
+            f"evaluations a subset, {seconds[False]} -> {seconds[True]}: {ratio[1]:.2f} times faster busy, "
+            f"{ratio[0]:.2f} clock (bar 1.7), same bandwidth for {same:.2%}"
         )
 
 
@@ -144,11 +175,11 @@ def rivals() -> None:
             for tile in tiles:
                 BandwidthSearch(tile, rows, BandwidthGrid.of(PAPER_GRID), run).best()
 
-        ours = best_of(2, engine) / len(family)
+        ours = best_of(2, engine).busy / len(family)
     print(f"  isde, {WORKERS} workers                     {ours:.6f}")
     sample = [family[int(i)] for i in np.random.default_rng(0).choice(len(family), 3, replace=False)]
     search = GridSearchCV(KernelDensity(), {"bandwidth": PAPER_GRID}, cv=KFold(5), refit=False, n_jobs=WORKERS)
-    theirs = np.mean([best_of(1, search.fit, X[:, list(subset)]) for subset in sample])
+    theirs = np.mean([best_of(1, search.fit, X[:, list(subset)]).clock for subset in sample])  # in other processes
     print(f"  GridSearchCV(KernelDensity), {WORKERS} workers {theirs:.4f}: {theirs / ours:,.0f} times (bar 1,000)")
     try:
         from pykeops.numpy import LazyTensor
@@ -166,7 +197,7 @@ def rivals() -> None:
     with np.errstate(divide="ignore"):  # its sums underflow for far rows
         for subset in sample:
             keops(subset)  # compiles
-        theirs = np.mean([best_of(2, keops, subset) for subset in sample])
+        theirs = np.mean([best_of(2, keops, subset).busy for subset in sample])
     print(f"  pyKeOps on the CPU               {theirs:.4f}: {theirs / ours:,.0f} times (bar 30)")
 
 
@@ -176,63 +207,154 @@ def fits() -> None:
     warnings.simplefilter("ignore", ISDEWarning)
     X, truth = make_structured([2, 2, 1], 500, random_state=0)
     ISDE(5, n_jobs=WORKERS).fit(X)
-    print(f"  d = 5, k = 5, N = 500: {best_of(3, ISDE(5, n_jobs=WORKERS).fit, X):.2f} (bar 0.3)")
+    print(f"  d = 5, k = 5, N = 500: {best_of(3, ISDE(5, n_jobs=WORKERS).fit, X)} (bar 0.3)")
     X, truth = make_structured([4, 4, 2, 2], 5000, random_state=0)
     model = ISDE(12, n_jobs=WORKERS, random_state=0)
     seconds = best_of(2, model.fit, X)
     gpu = PAPER_GPU_SECONDS["[4,4,2,2]"]
     found = model.partition_ == truth
     print(
-        f"  [4,4,2,2], N = 5,000, k = 12: {seconds:.1f} (bar 12), {gpu / seconds:.0f} x the GPU, truth found: {found}"
+        f"  [4,4,2,2], N = 5,000, k = 12: {seconds} (bar 12), {gpu / seconds.busy:.0f} x the GPU, truth found: {found}"
     )
     X = real_data("levine32_h2", 5000)
     if X is not None:
         split = ShuffleSplit(1, train_size=3000, test_size=2000, random_state=0)
-        seconds = best_of(1, ISDE(3, split=split, n_jobs=WORKERS).fit, X)
-        gpu = PAPER_GPU_SECONDS["Levine32"]
-        print(f"  Levine32's size, m = 3,000, n = 2,000, k = 3: {seconds:.1f} (bar 25), {gpu / seconds:.0f} x the GPU")
+        model = ISDE(3, split=split, n_jobs=WORKERS)
+        seconds, gpu = best_of(2, model.fit, X), PAPER_GPU_SECONDS["Levine32"]
+        refit = best_of(2, lambda: fit_blocks(X, model.partition_, n_jobs=WORKERS))
+        print(
+            f"  Levine32's size, m = 3,000, n = 2,000, k = 3: {seconds} (bar 25), {gpu / seconds.busy:.0f} x the GPU; "
+            f"of these {refit} to fit its {len(model.partition_)} blocks on all rows"
+        )
 
 
-def tile_seconds(X_fit: np.ndarray, X_score: np.ndarray, tiles: list) -> list[float]:
-    """Seconds for each complete tile: bandwidths and scores, as `ISDE.fit` computes them."""
-    cv_rows, held_out = folds_of(X_fit), RowSet.of_samples(X_fit, X_score)
-    seconds = []
-    with workers(WORKERS) as run:
-        for tile in tiles:
-            start = time.perf_counter()
-            search = BandwidthSearch(tile, cv_rows, BandwidthGrid.of(None), run)
-            chosen, _ = search.best()
-            held_out_scores(tile, held_out, search.h[chosen], run)
-            seconds.append(time.perf_counter() - start)
-    return seconds
+def tile_seconds(X_fit: np.ndarray, X_score: np.ndarray, family: SubsetFamily, tiles: list) -> list[float]:
+    """Busy seconds of one worker for each complete tile, as `ISDE.fit` computes them: all workers busy with tiles."""
+    cv_rows, held_out, grid = folds_of(X_fit), RowSet.of_samples(X_fit, X_score), BandwidthGrid.of(None)
+
+    def timed(pieces: list) -> float:
+        start = time.thread_time()  # of this worker only
+        scoring._score_tile(family, pieces, cv_rows, held_out, grid, scoring._serially)
+        return time.thread_time() - start
+
+    return Parallel(WORKERS, prefer="threads")(delayed(timed)(pieces) for pieces in tiles)
+
+
+def projected(X_fit: np.ndarray, X_score: np.ndarray, family: SubsetFamily, n_tiles: int) -> tuple[float, float, int]:
+    """Seconds for all tiles and their standard error, from random ones; the number of tiles.
+
+    Tiles in the order of the plan, where neighbours are alike, are cut into as many strata of equally many subsets as
+    tiles are drawn, and one is drawn from each with a chance in proportion to its subsets.
+    """
+    plan = scoring._Plan.of(family, BandwidthGrid.of(None), WORKERS).tiles
+    sizes = np.array([build_tile(family, pieces).n_subsets for pieces in plan])
+    points = (np.arange(n_tiles) + np.random.default_rng(0).random(n_tiles)) / n_tiles * sizes.sum()
+    drawn = np.searchsorted(np.cumsum(sizes), points)
+    each = np.array(tile_seconds(X_fit, X_score, family, [plan[i] for i in drawn])) / sizes[drawn]
+    whole = len(family) / WORKERS
+    return each.mean() * whole, each.std(ddof=1) / np.sqrt(n_tiles) * whole, len(plan)
 
 
 def projection() -> None:
-    """d = 50, k = 5 from random tiles; the method checked by a complete run where that is affordable.
-
-    A tile is drawn with a chance in proportion to its subsets, so that the mean of seconds a subset is unbiased.
-    """
+    """d = 50, k = 5 from random tiles; the method checked by complete runs with little memory, hence many tiles."""
     print("\nprojection: seconds a subset of random tiles, times the number of subsets")
-    rng, gpu = np.random.default_rng(0), PAPER_GPU_SECONDS["d = 50, k = 5"]
-    for d, k, m, n, n_tiles, complete in ((32, 4, 1000, 1000, 6, True), (50, 5, 1000, 1000, 8, False)):
-        X = scaled_structured([4, 3, 2, 1] * (d // 10) + [2] * (d % 10 // 2), m + n)
-        family = SubsetFamily(d, k)
-        plan = plan_pieces(family)
-        sizes = np.array([sum(len(piece.lefts) * len(piece.rights) for piece in pieces) for pieces in plan])
-        drawn = rng.choice(len(plan), n_tiles, p=sizes / sizes.sum())
-        tiles = [build_tile(family, plan[i]) for i in drawn]
-        tile_seconds(X[:200], X[m : m + 100], tiles[:1])  # compiled code is loaded
-        each = [s / tile.n_subsets for s, tile in zip(tile_seconds(X[:m], X[m:], tiles), tiles, strict=True)]
-        projected = np.mean(each) * len(family)
-        error = np.std(each, ddof=1) / np.sqrt(n_tiles) * len(family)
-        line = f"  d = {d}, k = {k}, m = {m:,}, {n_tiles} of {len(plan)} tiles: {projected:,.0f} +- {error:,.0f} s"
-        if complete:
-            whole = sum(tile_seconds(X[:m], X[m:], [build_tile(family, pieces) for pieces in plan]))
-            line += f" projected, {whole:,.0f} s measured ({projected / whole - 1:+.0%}, bar 15 %)"
-        else:
-            line += f" projected (bar 900), {gpu / projected:,.0f} x the GPU"
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"{line}; peak memory of the process {peak:.2f} GB")
+    tile_seconds(
+        np.random.default_rng(0).random((60, 3)), np.zeros((5, 3)), SubsetFamily(3, 3), plan_pieces(SubsetFamily(3, 3))
+    )
+    for d, k, m, n, n_tiles, memory in ((32, 3, 3000, 2000, 4, 33), (32, 4, 1000, 1000, 4, 40)):
+        X, family = scaled_structured([4, 3, 2, 1] * 3 + [2], m + n), SubsetFamily(d, k)
+        with config_context(working_memory=memory):
+            guess, error, n_plan = projected(X[:m], X[m:], family, n_tiles)
+            whole = best_of(1, lambda: score_all(X[:m], X[m:], family))  # noqa: B023
+        print(
+            f"  d = {d}, k = {k}, m = {m:,}, n = {n:,}, {n_tiles} of {n_plan} tiles: {guess:,.1f} +- {error:.1f} s "
+            f"projected, {whole} measured ({guess / whole.busy - 1:+.0%} busy, bar 15 %)"
+        )
+    X, family, n_tiles = scaled_structured([4, 3, 2, 1] * 5, 2000), SubsetFamily(50, 5), 10
+    guess, error, n_plan = projected(X[:1000], X[1000:], family, n_tiles)
+    print(
+        f"  d = 50, k = 5, m = n = 1,000, {n_tiles} of {n_plan} tiles: {guess:,.0f} +- {error:,.0f} s projected "
+        f"(bar 900), {PAPER_GPU_SECONDS['d = 50, k = 5'] / guess:,.0f} x the GPU"
+    )
+
+
+def score_all(X_fit: np.ndarray, X_score: np.ndarray, family: SubsetFamily) -> None:
+    folds, grid = list(KFold(5).split(X_fit)), BandwidthGrid.of(None)
+    scoring.score_family(X_fit, X_score, folds, family, grid, n_jobs=WORKERS, advance=lambda n: None)
+
+
+def estimates() -> None:
+    """The cost shown before a run against the run."""
+    print("\nestimates: seconds said before, seconds taken (bar 30 %)")
+    cases = [
+        ("Levine32's size", real_data("levine32_h2", 5000), 3000, 3),
+        ("[4,4,2,2], N = 5,000", scaled_structured([4, 4, 2, 2], 5000), 2500, 12),
+        ("kin8nm", real_data("kin8nm", 5000), 2500, 9),
+        ("d = 32, k = 4, N = 2,000", scaled_structured([4, 3, 2, 1] * 3 + [2], 2000), 1000, 4),
+    ]
+    for name, X, m, k in cases:
+        if X is None:
+            continue
+        family, folds, grid = SubsetFamily(X.shape[1], k), list(KFold(5).split(X[:m])), BandwidthGrid.of(None)
+        start, busy = time.perf_counter(), time.process_time()
+        said, memory = scoring.expected_cost(X[:m], X[m:], folds, family, grid, WORKERS)
+        took, share = time.perf_counter() - start, (time.process_time() - busy) / (time.perf_counter() - start)
+        taken = best_of(1, score_all, X[:m], X[m:], family)
+        # The estimate goes by the clock, as it must; `share` of it this process had a processor.
+        print(
+            f"  {name:26} {said:.1f} said, {taken} taken ({said / taken.clock - 1:+.0%} clock, "
+            f"{said * share / taken.busy - 1:+.0%} busy); it took {took:.1f} s; {memory / 2**20:,.0f} MB at most"
+        )
+
+
+def resident(what: str) -> float:
+    """MB in memory, from Linux: VmRSS now, VmHWM at most since the last reset."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines[what].split()[0]) / 2**10
+
+
+def peak_memory(n_jobs: int, allowed: int) -> tuple[float, float]:
+    """MB beyond the data and what was loaded before, for some tiles of d = 50, k = 5; MB expected."""
+    warnings.simplefilter("ignore")  # joblib's, of tiles that are not waited for
+    X, family = scaled_structured([4, 3, 2, 1] * 5, 500), SubsetFamily(50, 5)
+    folds, grid, progress = list(KFold(5).split(X[:300])), BandwidthGrid.of(None), scoring._Progress(lambda n: None)
+    small = SubsetFamily(5, 3)
+    list(scoring._tile_scores(X[:300, :5], X[300:, :5], folds, small, grid, 1, progress))  # compiled code is loaded
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resident("VmRSS")
+    with config_context(working_memory=allowed):
+        expected = scoring._Plan.of(family, grid, n_jobs).memory
+        tiles = scoring._tile_scores(X[:300], X[300:], folds, family, grid, n_jobs, progress)
+        for _ in islice(tiles, max(6, 2 * n_jobs)):
+            pass
+    return resident("VmHWM") - before, expected / 2**20
+
+
+def memory() -> None:
+    """Peak memory of d = 50, k = 5, with scikit-learn's default for working_memory and with less."""
+    print("\nmemory: d = 50, k = 5, MB beyond the data (bar 2,048), each in a process of its own")
+    if not Path("/proc/self/clear_refs").exists():
+        print("  Linux only: skipped")
+        return
+    for allowed, n_jobs in ((1024, 1), (1024, 2), (1024, 8), (1024, 64), (128, 1), (128, 2), (128, 8)):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            peak, expected = pool.submit(peak_memory, n_jobs, allowed).result()
+        print(f"  working_memory = {allowed:,}, n_jobs = {n_jobs}: {peak:,.0f} MB, {expected:,.0f} expected at most")
+
+
+def compilation() -> None:
+    """The first call ever on a machine."""
+    print("\ncompilation: seconds for the first calls with an empty cache, and with a full one (bar: a few)")
+    code = (
+        "import time, numpy as np; from isde import fit_blocks, score_subsets;"
+        "X = np.random.default_rng(0).random((200, 4)); t = time.process_time();"
+        "score_subsets(X[:100], X[100:], max_block_size=3); u = time.process_time();"
+        "fit_blocks(X, [(0, 1), (2, 3)]).score_samples(X);"
+        "print(f'  busy: score_subsets {u - t:.1f}, score_samples {time.process_time() - u:.1f}', flush=True)"
+    )
+    with tempfile.TemporaryDirectory() as cache:
+        for _ in range(2):
+            subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "NUMBA_CACHE_DIR": cache})
 
 
 def densities() -> None:
@@ -242,16 +364,17 @@ def densities() -> None:
     centres, rows, h = rng.normal(size=(5000, 3)), rng.normal(size=(100_000, 3)), 0.2
     log_kernel_sums(rows[:100], centres, h, WORKERS)
     ours = best_of(3, log_kernel_sums, rows, centres, h, WORKERS)
-    theirs = best_of(1, KernelDensity(bandwidth=h).fit(centres).score_samples, rows[:10_000]) * 10
+    theirs = best_of(2, KernelDensity(bandwidth=h).fit(centres).score_samples, rows[:10_000]).busy * WORKERS * 10
     exact = direct.log_kernel_sums(rows[:500], centres, np.array([h]))[0]
     worst = np.abs(log_kernel_sums(rows[:500], centres, h, 1) - exact).max()
     print(
-        f"  isde {ours:.2f} s, KernelDensity {theirs:.2f} s (a tenth of the rows, x 10): {theirs / ours:.0f} x (bar 20)"
+        f"  isde {ours}, KernelDensity {theirs:.1f} s of one processor (a tenth of the rows, x 10): "
+        f"{theirs / ours.busy:.0f} x busy (bar 20)"
     )
     print(f"  largest error against the definition {worst:.1e}")
 
 
-PARTS = {f.__name__: f for f in (limit, proof, rivals, fits, projection, densities)}
+PARTS = {f.__name__: f for f in (limit, proof, rivals, fits, projection, densities, estimates, memory, compilation)}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import parallel_config
+from sklearn import config_context
 from sklearn.model_selection import KFold
 
 from isde import score_subsets
@@ -141,8 +144,8 @@ def test_no_bound_is_below_the_score_it_bounds():
         full._evaluate(full._first_round())
         coarse = products.BandwidthSearch(tile, rows, grid, run)
         coarse._evaluate(coarse._first_round())
-    real, known = tile.position >= 0, full.resolved
-    assert (coarse._bounds()[:, real] >= np.where(known, full._scores(), -np.inf)[:, real] - 1e-6).all()
+    grid, real = slice(0, len(PAPER_GRID)), np.flatnonzero(tile.position >= 0)
+    assert (coarse._bounds(grid, real) >= full._scores(grid, real) - 1e-6).all()
 
 
 def test_a_far_row_counts_in_full():
@@ -187,9 +190,22 @@ def test_any_number_of_workers_and_threads_or_processes_give_the_same_bits(d, k,
 def test_one_block_gets_the_bandwidth_of_the_slow_twin(n_columns):
     X = ordinary(n=120, d=n_columns)
     folds, grid = list(KFold(5).split(X)), BandwidthGrid.of(None)
-    found, expected = scoring.choose_bandwidth(X, folds, grid, 2), direct.choose_bandwidth(X, folds, grid)
-    assert found[0] == pytest.approx(expected[0], rel=1e-12)
-    assert found[1] == expected[1]
+    found = scoring.choose_bandwidths(X, [range(n_columns)], folds, grid, 2)
+    expected = direct.choose_bandwidth(X, folds, grid)
+    assert found[0][0] == pytest.approx(expected[0], rel=1e-12)
+    assert found[1][0] == expected[1]
+
+
+@pytest.mark.parametrize("data", [ordinary, with_outliers, tight_clusters])
+def test_blocks_fitted_together_get_the_bandwidths_they_get_alone(data):
+    X = np.hstack([data(), ordinary(seed=1, d=3)])
+    blocks = [(0,), (1, 4), (5,), (2, 3, 6)]
+    folds, grid = list(KFold(5).split(X)), BandwidthGrid.of(None)
+    found, settled = scoring.choose_bandwidths(X, blocks, folds, grid, 1)
+    for i, block in enumerate(blocks):
+        expected = direct.choose_bandwidth(X[:, list(block)], folds, grid)
+        assert found[i] == pytest.approx(expected[0], rel=1e-12)
+        assert settled[i] == expected[1]
 
 
 @pytest.mark.parametrize("h", [1e-4, 0.03, 0.5, 20.0])
@@ -222,11 +238,39 @@ def test_the_float32_kernel_is_right_over_its_whole_range_and_never_denormal():
     assert (E[value < kernels.FLUSH / 2] == 0).all()
 
 
-def test_the_memory_of_a_tile_is_bounded_whatever_the_problem():
-    family = SubsetFamily(50, 5)
-    pieces = plan.plan_pieces(family)
-    slots = [sum(piece.n_blocks for piece in tile) * kernels.LEFT * kernels.RIGHT for tile in pieces]
-    assert max(slots) <= plan.TILE_SLOTS + plan.MOST_ROWS * plan.MOST_ROWS
+@pytest.mark.parametrize("n_jobs", [1, 2, 8, 64])
+@pytest.mark.parametrize("allowed", [64, 256, 1024])
+def test_memory_stays_within_what_is_allowed_whatever_the_number_of_workers(n_jobs, allowed):
+    with config_context(working_memory=allowed):
+        found = scoring._Plan.of(SubsetFamily(50, 5), BandwidthGrid.of(None), n_jobs)
+    assert found.memory <= allowed * 2**20
+    slots = [sum(piece.n_blocks for piece in tile) * kernels.LEFT * kernels.RIGHT for tile in found.tiles]
+    assert max(slots) <= max(plan.TILE_SLOTS, plan.MOST_ROWS**2)
+
+
+def test_arrays_stay_within_the_memory_expected():
+    X, grid, family = ordinary(n=60, d=13), BandwidthGrid.of(None), SubsetFamily(13, 6)
+    folds = list(KFold(5).split(X))
+    tracemalloc.start()
+    try:
+        scoring.score_family(X, X, folds, family, grid, n_jobs=1, advance=no_progress)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # Zeros that are never touched are traced too: arrays for all the bandwidths that the grid may grow to.
+    never_touched = 17 * 2 * grid.reach * plan.TILE_SLOTS
+    assert peak < scoring._Plan.of(family, grid, 1).memory + never_touched
+
+
+def test_less_memory_means_more_tiles_and_the_same_bits():
+    X = ordinary(n=200, d=14)
+    whole = score_subsets(X[:120], X[120:], max_block_size=4)
+    with config_context(working_memory=13):
+        assert len(scoring._Plan.of(SubsetFamily(14, 4), BandwidthGrid.of(None), 1).tiles) > 2
+        parts = [score_subsets(X[:120], X[120:], max_block_size=4, n_jobs=n_jobs) for n_jobs in (1, 2)]
+    for table in parts:
+        assert table.scores.tobytes() == whole.scores.tobytes()
+        assert table.bandwidths.tobytes() == whole.bandwidths.tobytes()
 
 
 def test_a_verbose_run_says_what_it_will_cost_and_how_far_it_is(capsys):

@@ -14,6 +14,7 @@ from sklearn.utils import check_array, check_random_state
 from isde.archive import Arrays, write_archive
 from isde.errors import InputError
 from isde.marginals import BLOCK_KINDS, Block, Marginal, resolve_marginal
+from isde.marginals.marginal import fit_each_block
 from isde.partitions import Partition, RandomState, canonical_partition
 from isde.tables import check_columns, check_finite, check_numeric_frame, default_names, frame_names
 
@@ -184,7 +185,7 @@ def fit_product(
 ) -> ProductDensity:
     """`fit_blocks` with everything checked and resolved."""
     U = scaling.transform(X)
-    blocks = [marginal.fit_block(np.ascontiguousarray(U[:, list(block)]), n_jobs=n_jobs) for block in partition]
+    blocks = fit_each_block(marginal, U, partition, n_jobs=n_jobs)
     return ProductDensity(partition, tuple(blocks), scaling, names)
 
 

@@ -13,7 +13,7 @@ of row A with row B, so a block of lefts x rights gives all their unions by matr
 Rights are kept for a chunk of fitting rows and live in the L2 cache. Lefts are made four at a time, just before they
 are multiplied with all their rights, and never leave the L1 cache.
 
-The plan follows from d and k alone, never from the number of workers.
+The plan follows from d, k and the memory allowed, never from the number of workers.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from isde.subsets import Subset, SubsetFamily, binomials
 MOST_ROWS = 128
 """Rows of one side of a piece: two sides of chunks of some hundred float32 stay in a 512 kB cache."""
 
-TILE_SLOTS = 1 << 14
-TILE_ROWS = 320
+TILE_SLOTS = 1 << 15
+TILE_ROWS = 1 << 10
+"""Of one tile, at most: what its kernels and rows cost is then little beside its sums, and its memory bounded."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,11 @@ class Tile:
         return int((self.position >= 0).sum())
 
 
-def plan_pieces(family: SubsetFamily) -> list[list[Piece]]:
-    """The tiles, each as a list of pieces; the cheaper of the two ways to cover the family."""
+def plan_pieces(family: SubsetFamily, most_slots: int = TILE_SLOTS) -> list[list[Piece]]:
+    """The tiles, each as a list of pieces; the cheapest of the ways to cover the family.
+
+    Pieces are the same for any `most_slots`, and so is every sum; a tile has at least one.
+    """
     ways = [list(_pivot_pieces(family))]
     if family.n_columns <= 2 * 12:  # 2^12 rows a half
         ways.append(list(_halves_pieces(family)))
@@ -86,7 +90,7 @@ def plan_pieces(family: SubsetFamily) -> list[list[Piece]]:
     for piece in pieces:
         rows.update(piece.rights)
         slots += piece.n_blocks * LEFT * RIGHT
-        if not tiles or slots > TILE_SLOTS or len(rows) > TILE_ROWS:
+        if not tiles or slots > most_slots or len(rows) > TILE_ROWS:
             tiles.append([])
             rows, slots = set(piece.rights), piece.n_blocks * LEFT * RIGHT
         tiles[-1].append(piece)
@@ -136,17 +140,31 @@ def build_tile(family: SubsetFamily, pieces: list[Piece]) -> Tile:
     )
 
 
-def single_tile(n_columns: int) -> Tile:
-    """The tile of one subset, all its columns in one squared distance: an exponential less for each further column."""
-    columns = np.arange(n_columns, dtype=np.int64)[None, :]
-    members = np.full((LEFT * RIGHT, n_columns), -1, dtype=np.int16)
-    members[0] = columns[0]
-    position = np.full(LEFT * RIGHT, -1, dtype=np.int64)
-    position[0] = 0
-    ones = np.full(1, -1, dtype=np.int64)  # row 1; row 0 is the kernel
-    lefts = np.full((1, LEFT), -1, dtype=np.int64), np.zeros((1, LEFT), dtype=np.int64)
-    block = np.zeros(1, dtype=np.int64), np.ones((1, RIGHT), dtype=np.int64)
-    return Tile(columns, ones, ones, *lefts, *block, members, position)
+def blocks_tile(blocks: Sequence[Sequence[int]]) -> Tile:
+    """The tile of some subsets, each in one squared distance: an exponential less for each further column.
+
+    Position i is blocks[i], the kernel of a left times a row of ones.
+    """
+    n_quads = ceil(len(blocks) / LEFT)
+    columns = np.full((len(blocks), max(map(len, blocks))), -1, dtype=np.int64)
+    for i, block in enumerate(blocks):
+        columns[i, : len(block)] = block
+    lefts = np.minimum(np.arange(n_quads * LEFT), len(blocks) - 1)
+    position = np.full((n_quads * LEFT, RIGHT), -1, dtype=np.int64)
+    position[: len(blocks), 0] = np.arange(len(blocks))
+    members = np.where(position[:, :, None] >= 0, columns[lefts][:, None], -1)
+    ones = np.full(1, -1, dtype=np.int64)  # a made row, after the kernels
+    return Tile(
+        columns,
+        ones,
+        ones,
+        np.full((n_quads, LEFT), -1, dtype=np.int64),
+        lefts.reshape(n_quads, LEFT),
+        np.arange(n_quads),
+        np.full((n_quads, RIGHT), len(blocks), dtype=np.int64),
+        members.reshape(n_quads * LEFT * RIGHT, -1).astype(np.int16),
+        position.ravel(),
+    )
 
 
 def positions(family: SubsetFamily, members: NDArray[np.int16]) -> NDArray[np.int64]:

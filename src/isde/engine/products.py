@@ -29,26 +29,42 @@ from isde.engine.plan import Tile
 Matrix = NDArray[np.float64]
 Folds = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
 IntVector = NDArray[np.int64]
-Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], list[Any]]
-"""Calls a function on each tuple of arguments, in any way, and returns the results in order."""
+Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterable[Any]]
+"""Calls a function on each tuple of arguments, in any way, and gives the results in order."""
 
 Report = Callable[[float], None]
 """Told the share of a tile's work that is done."""
 
-FIRST_ROUND_SHARE, SEARCH_SHARE = 0.4, 0.8
+FIRST_ROUND_SHARE, SEARCH_SHARE = 0.3, 0.8
 """Of a tile's time, on real data: the coarse grid, and all of the search for bandwidths. For progress bars only."""
 
 QUERIES_AT_ONCE = 256
 """Rows of one task: a plan of tasks that depends on the data only, so that sums are the same for any workers."""
 
-CACHE_BYTES = 384 << 10
+CHUNK = 800
+"""Fitting rows at a time: the rights of a piece (at most 128) stay in a 512 kB cache. The same for all tiles, so that
+a sum does not depend on the tile it is in."""
+
+DENSE = 3
+"""Of the eight sums of a register block, so many cost as much one by one as all eight together."""
+
+SLOTS_AT_ONCE = 1 << 12
+"""Slots whose bounds are computed together: temporary arrays of some megabytes, however large the tile."""
+
 EVENTS_AT_ONCE = 256
 SMALL_WORK = 1 << 24
 """Multiply-adds below which a pool of workers costs more than it saves."""
 LISTED = 8
 """Doubtful rows listed for each task, bandwidth and subset; where there are more, all rows are summed again."""
 
-COARSE_STEP = 5
+COARSE_STEP, SECOND_ROUND = 6, 3
+"""Every sixth bandwidth first, then the three of highest bound, then all that may still be the best. Few and full
+rounds: a round makes its kernels anew. Found on four data sets, real and synthetic: 9 to 12 evaluations of 30 in three
+rounds, where one or two bandwidths a round save one evaluation more and need eight rounds or fourteen."""
+
+GROWTH_STEPS = 3
+"""Bandwidths beyond the grid evaluated together, though each is allowed only when the one before it is the best."""
+
 LOG2_E = float(np.log2(np.e))
 
 
@@ -96,26 +112,63 @@ class RowSet:
         return float(sum(len(rows) * np.log(self.centres_of_fold[fold].shape[1]) for rows, fold in self.tasks))
 
 
+@dataclass(frozen=True)
+class Work:
+    """Which sums of a tile to compute: entries of one bandwidth and one register block, by bandwidth, then block."""
+
+    bandwidths: NDArray[np.float64]
+    h: NDArray[np.intp]  # which bandwidth each entry has, (A,)
+    block: NDArray[np.intp]  # which register block, (A,)
+    wanted: NDArray[np.bool_]  # which of its sums, (A, 8)
+    needed: NDArray[np.bool_]  # which rows each bandwidth needs, kernels first
+    left_needed: NDArray[np.bool_]  # which lefts, (H, Q, 4)
+
+    @classmethod
+    def of(cls, tile: Tile, bandwidths: NDArray[np.float64], slots: NDArray[np.bool_]) -> Work:
+        """All that is wanted, (bandwidths, slots); a register block of which much is wanted is computed whole."""
+        eights = slots.reshape(len(slots), len(tile.quad), kernels.LEFT * kernels.RIGHT)
+        h, block = np.nonzero(eights.any(axis=2))
+        wanted = eights[h, block]
+        wanted[wanted.sum(axis=1) >= DENSE] = True
+        sides = wanted.reshape(len(wanted), kernels.LEFT, kernels.RIGHT)
+        left_needed = np.zeros((len(bandwidths), len(tile.left_parent), kernels.LEFT), dtype=bool)
+        needed = np.zeros((len(bandwidths), len(tile.groups) + len(tile.parent)), dtype=bool)
+        for side in range(kernels.LEFT):
+            used = sides[:, side].any(axis=1)
+            left_needed[h[used], tile.quad[block[used]], side] = True
+        for side in range(kernels.RIGHT):
+            used = sides[:, :, side].any(axis=1)
+            needed[h[used], tile.right[block[used], side]] = True
+        i, four, side_of = np.nonzero(left_needed)
+        parent = tile.left_parent[four, side_of]
+        needed[i, tile.left_group[four, side_of]] = True
+        needed[i[parent >= 0], parent[parent >= 0]] = True
+        for r in range(len(tile.parent) - 1, -1, -1):  # parents stand before their children
+            if tile.parent[r] >= 0:
+                own = needed[:, len(tile.groups) + r]
+                needed[:, tile.parent[r]] |= own
+                needed[:, tile.group[r]] |= own
+        return cls(bandwidths, h, block, wanted, needed, left_needed)
+
+
 @dataclass
 class Sums:
-    """What is known of F for each bandwidth (first axis) and slot of a tile (second axis)."""
+    """What is known of F for the entries of some `Work`, each array (A, 8)."""
 
     log_sums: Matrix  # over the trusted rows, nats
     upper: Matrix  # with the doubtful rows at their upper bound
     doubtful: NDArray[np.int64]  # how many rows are not trusted
-    events: list[
-        tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-    ]  # (bandwidth, slot, row) of listed ones
     overflow: NDArray[np.bool_]  # more doubtful rows than were listed
+    events: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]]  # (entry, of eight, row) of listed ones
 
 
-def evaluate(tile: Tile, rows: RowSet, bandwidths: NDArray[np.float64], active: NDArray[np.bool_], run: Run) -> Sums:
-    """Sums for the bandwidths and register blocks that are `active`, shape (bandwidths, blocks)."""
-    tasks = [(tile, rows, number, bandwidths, active) for number in range(len(rows.tasks))]
-    work = active.sum() * kernels.LEFT * kernels.RIGHT * len(rows.queries) * len(rows.centres)
-    results = [_evaluate_task(*task) for task in tasks] if work < SMALL_WORK else run(_evaluate_task, tasks)
-    shape = (len(bandwidths), len(tile.position))
-    total = Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), [], np.zeros(shape, bool))
+def evaluate(tile: Tile, rows: RowSet, work: Work, run: Run) -> Sums:
+    """The sums wanted, over all rows."""
+    tasks = [(tile, rows, number, work) for number in range(len(rows.tasks))]
+    small = work.wanted.size * len(rows.queries) * len(rows.centres) < SMALL_WORK
+    results = (_evaluate_task(*task) for task in tasks) if small else run(_evaluate_task, tasks)
+    shape = work.wanted.shape
+    total = Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape, bool), [])
     for (queries, fold), (logs, doubtful, events) in zip(rows.tasks, results, strict=True):
         bound = np.log(_least_trusted(tile, rows.centres_of_fold[fold].shape[1])) - 2 * kernels.SCALE_BITS * np.log(2)
         total.log_sums += logs
@@ -127,38 +180,41 @@ def evaluate(tile: Tile, rows: RowSet, bandwidths: NDArray[np.float64], active: 
 
 
 def _evaluate_task(
-    tile: Tile, rows: RowSet, number: int, bandwidths: NDArray[np.float64], active: NDArray[np.bool_]
-) -> tuple[Matrix, NDArray[np.int64], tuple[NDArray[Any], ...]]:
+    tile: Tile, rows: RowSet, number: int, work: Work
+) -> tuple[Matrix, NDArray[np.int32], tuple[NDArray[Any], ...]]:
     queries, fold = rows.tasks[number]
     centres = rows.centres_of_fold[fold]
-    shape = (len(bandwidths), len(tile.quad), kernels.LEFT * kernels.RIGHT)
-    logs, doubtful = np.zeros(shape), np.zeros(shape, dtype=np.int32)
-    listed = np.zeros((*shape, LISTED), dtype=np.int32)
+    n_groups, n_rows, L = len(tile.groups), len(tile.groups) + len(tile.parent), centres.shape[1]
+    shape = work.wanted.shape
+    logs, doubtful, listed = np.zeros(shape), np.zeros(shape, np.int32), np.zeros((*shape, LISTED), np.int32)
     kernels.sum_products(
         rows.queries[queries], centres,
         tile.groups, tile.parent, tile.group, tile.left_parent, tile.left_group, tile.quad, tile.right,
-        (LOG2_E / (2 * bandwidths**2)).astype(np.float32), active, _chunk(tile, centres.shape[1]),
-        _least_trusted(tile, centres.shape[1]), logs, doubtful, listed,
+        (LOG2_E / (2 * work.bandwidths**2)).astype(np.float32),
+        work.needed, work.left_needed, np.searchsorted(work.h, np.arange(len(work.bandwidths) + 1)),
+        work.block, work.wanted, work.wanted.all(axis=1), _least_trusted(tile, L),
+        np.empty((n_groups, L), np.float32), _aligned(n_rows + kernels.LEFT, _chunk(L)),
+        np.empty(shape), np.empty(shape), logs, doubtful, listed,
     )  # fmt: skip
-    flat = (len(bandwidths), len(tile.position))
-    counts = np.where(tile.position < 0, 0, doubtful.reshape(flat).astype(np.int64))
-    h, slot = np.nonzero((counts > 0) & (counts <= LISTED))
-    repeats = counts[h, slot]
+    doubtful[(tile.position < 0).reshape(-1, shape[1])[work.block]] = 0
+    entry, of_eight = np.nonzero((doubtful > 0) & (doubtful <= LISTED))
+    repeats = doubtful[entry, of_eight]
     place = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-    h, slot = np.repeat(h, repeats), np.repeat(slot, repeats)
-    return logs.reshape(flat) * np.log(2), counts, (h, slot, listed.reshape(*flat, LISTED)[h, slot, place])
+    entry, of_eight = np.repeat(entry, repeats), np.repeat(of_eight, repeats)
+    return logs * np.log(2), doubtful, (entry, of_eight, listed[entry, of_eight, place])
 
 
-def _register_blocks(slots: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which register blocks hold one of the slots, for each bandwidth."""
-    return np.any(slots.reshape(len(slots), -1, kernels.LEFT * kernels.RIGHT), axis=2)
+def _chunk(n_centres: int) -> int:
+    """Fitting rows at a time: equal parts, whole cache lines."""
+    parts = -(-n_centres // CHUNK)
+    return -(-n_centres // (16 * parts)) * 16
 
 
-def _chunk(tile: Tile, n_centres: int) -> int:
-    """Fitting rows at a time: all rows of products in the cache, equal parts, whole vectors."""
-    most = min(512, max(128, CACHE_BYTES // (4 * (len(tile.groups) + len(tile.parent)))))
-    parts = -(-n_centres // most)
-    return -(-n_centres // (32 * parts)) * 32
+def _aligned(n: int, width: int) -> NDArray[np.float32]:
+    """np.empty((n, width), np.float32) at the start of a cache line: no vector of it straddles two."""
+    buffer = np.empty(n * width + 16, np.float32)
+    start = (-buffer.ctypes.data % 64) // 4
+    return buffer[start : start + n * width].reshape(n, width)
 
 
 def _least_trusted(tile: Tile, n_centres: int) -> float:
@@ -192,133 +248,146 @@ class BandwidthSearch:
 
     def __init__(self, tile: Tile, rows: RowSet, grid: BandwidthGrid, run: Run, *, prove: bool = True) -> None:
         self.tile, self.rows, self.grid, self.run, self.prove = tile, rows, grid, run, prove
-        self.steps = np.arange(-grid.reach, len(grid.values) + grid.reach)
-        self.h = np.array([grid.step(int(step)) for step in self.steps])
+        steps = range(-grid.reach, len(grid.values) + grid.reach)
+        self.h = np.array([grid.step(step) for step in steps])
         self.sizes = (tile.members >= 0).sum(axis=1)
+        self.real = tile.position >= 0
+        # Bandwidth by slot. Zeros, since memory that is never touched is never taken: most of it is beyond the grid.
         shape = (len(self.h), len(tile.position))
-        self.upper = np.full(shape, np.inf)  # of F
-        self.log_sums = np.full(shape, np.nan)
+        self.upper, self.log_sums = np.zeros(shape), np.zeros(shape)  # of F
         self.evaluated, self.resolved = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
         self.overflow = np.zeros(shape, dtype=bool)
-        self.events: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
+        self.events: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]] = []
         self.low = np.full(shape[1], grid.reach)  # first and last bandwidth allowed so far
         self.high = np.full(shape[1], grid.reach + len(grid.values) - 1)
-        self.real = tile.position >= 0
-        self.evaluations = 0  # register-block slots of real subsets computed, for the benchmark
+        self.chosen = np.zeros(shape[1], dtype=np.int64)
+        self.growing = np.flatnonzero(self.real)  # slots whose best bandwidth may yet lie beyond what is allowed
+        self.evaluations = 0  # sums of real subsets computed, for the benchmark
 
     def best(self, report: Report = lambda share: None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Index into `h` for each slot, and whether it lies inside the grid."""
-        todo = self._first_round()
-        while todo.any():
-            self._evaluate(todo)
+        todo, contending, at_most = self._first_round(), self.growing, SECOND_ROUND
+        while contending.size:
+            if todo.any():
+                self._evaluate(todo)
             report(FIRST_ROUND_SHARE)
-            todo = self._contenders()
-            if not todo.any():
-                todo = self._grow()
-        chosen = np.argmax(self._scores(), axis=0)
-        settled = (self.low < chosen) & (chosen < self.high) if self.grid.grows else np.ones(len(chosen), bool)
-        return chosen, settled | ~self.real
+            todo, at_most = self._contenders(contending, at_most), len(self.h)
+            contending = np.flatnonzero(todo.any(axis=0))
+            if not contending.size:
+                todo, contending = self._grow(), self.growing
+        inside = (self.low < self.chosen) & (self.chosen < self.high)
+        return self.chosen, inside | ~self.real | (not self.grid.grows)
 
     def _first_round(self) -> NDArray[np.bool_]:
         first = np.zeros(self.upper.shape, dtype=bool)
-        step = COARSE_STEP if self.prove else 1
-        first[self.low[0] : self.high[0] + 1 : step] = self.real
+        grid = np.arange(self.low[0], self.high[0] + 1)
+        first[grid[min(COARSE_STEP, len(grid) - 1) :: COARSE_STEP] if self.prove else grid] = self.real
         return first
 
     def _evaluate(self, todo: NDArray[np.bool_]) -> None:
-        active = _register_blocks(todo)
-        used = np.flatnonzero(active.any(axis=1))
-        sums = evaluate(self.tile, self.rows, self.h[used], active[used], self.run)
-        fresh = np.repeat(active[used], kernels.LEFT * kernels.RIGHT, axis=1) & ~self.resolved[used] & self.real
+        used = np.flatnonzero(todo.any(axis=1))
+        work = Work.of(self.tile, self.h[used], todo[used])
+        sums = evaluate(self.tile, self.rows, work, self.run)
+        at = used[work.h], work.block
+        fresh = work.wanted & ~_eights(self.evaluated)[at] & _eights(self.real)[work.block]
         self.evaluations += int(fresh.sum())
         for target, values in ((self.upper, sums.upper), (self.log_sums, sums.log_sums)):
-            target[used] = np.where(fresh, values, target[used])
-        self.evaluated[used] |= fresh
-        self.resolved[used] |= fresh & (sums.doubtful == 0)
-        self.overflow[used] |= fresh & sums.overflow
-        self.events += [(used[h], slot, row) for h, slot, row in sums.events]
+            _eights(target)[at] = np.where(fresh, values, _eights(target)[at])
+        _eights(self.evaluated)[at] |= fresh
+        _eights(self.resolved)[at] |= fresh & (sums.doubtful == 0)
+        _eights(self.overflow)[at] |= fresh & sums.overflow
+        width = kernels.LEFT * kernels.RIGHT
+        for a, eighth, row in sums.events:
+            new = fresh[a, eighth]
+            self.events.append((at[0][a[new]], work.block[a[new]] * width + eighth[new], row[new]))
 
-    def _contenders(self) -> NDArray[np.bool_]:
-        """What to evaluate next: for each slot the bandwidth of highest bound, while that beats its best score."""
-        while True:
-            score, bound = self._scores(), self._bounds()
-            reached = score.max(axis=0)
-            open_ = ~self.resolved & (bound > reached) & self._allowed() & self.real
-            top = np.argmax(np.where(open_, bound, -np.inf), axis=0)
-            slots = np.flatnonzero(open_.any(axis=0))
-            doubtful = slots[self.evaluated[top[slots], slots]]
-            if doubtful.size == 0:
-                break
-            self._resolve(top[doubtful], doubtful)
-        todo = np.zeros_like(open_)
-        todo[top[slots], slots] = True
-        # The runner-up too: rounds get fewer and fuller, which saves more than the evaluations that were not needed.
-        open_ &= ~todo & ~self.evaluated
-        second = np.argmax(np.where(open_, bound, -np.inf), axis=0)
-        todo[second, np.arange(len(second))] |= open_.any(axis=0)
+    def _contenders(self, slots: NDArray[np.intp], at_most: int) -> NDArray[np.bool_]:
+        """What to evaluate next: for each slot the bandwidths of highest bound, of those that beat its best score."""
+        todo = np.zeros(self.upper.shape, dtype=bool)
+        for start in range(0, len(slots), SLOTS_AT_ONCE):
+            some = slots[start : start + SLOTS_AT_ONCE]
+            while some.size:
+                grid, each = slice(self.low[some].min(), self.high[some].max() + 1), np.arange(len(some))
+                score, bound = self._scores(grid, some), self._bounds(grid, some)
+                self.chosen[some] = grid.start + np.argmax(score, axis=0)
+                open_ = ~self.resolved[grid, some] & (bound > score.max(axis=0)) & self._allowed(grid, some)
+                evaluated, bound = self.evaluated[grid, some], np.where(open_, bound, -np.inf)
+                top = np.argmax(bound, axis=0)
+                doubtful = open_.any(axis=0) & evaluated[top, each]
+                new = open_ & ~evaluated & ~doubtful
+                if at_most < len(bound):
+                    new &= bound >= np.partition(np.where(new, bound, -np.inf), -at_most, axis=0)[-at_most]
+                todo[grid, some] = new
+                self._resolve(grid.start + top[doubtful], some[doubtful])
+                some = some[doubtful]
         return todo
 
     def _grow(self) -> NDArray[np.bool_]:
-        """One more step for the slots whose best bandwidth is an end of what was allowed."""
+        """One more step for the slots whose best bandwidth is an end of what was allowed; what that needs evaluated."""
+        slots, best = self.growing, self.chosen[self.growing]
+        down = (best == self.low[slots]) & (best > 0) & self.grid.grows
+        up = (best == self.high[slots]) & (best < len(self.h) - 1) & self.grid.grows & ~down
+        self.low[slots[down]] -= 1
+        self.high[slots[up]] += 1
+        self.growing = slots[down | up]
         todo = np.zeros(self.upper.shape, dtype=bool)
-        if not self.grid.grows:
-            return todo
-        chosen = np.argmax(self._scores(), axis=0)
-        down = self.real & (chosen == self.low) & (self.low > 0)
-        up = self.real & (chosen == self.high) & (self.high < len(self.h) - 1) & ~down
-        self.low[down] -= 1
-        self.high[up] += 1
-        todo[self.low[down], np.flatnonzero(down)] = True
-        todo[self.high[up], np.flatnonzero(up)] = True
-        if todo.any() and (todo & ~self.evaluated).any():
-            return todo & ~self.evaluated
-        # All were evaluated beside others already: settle them, and look again.
-        return self._contenders() if todo.any() else todo
+        for step in range(GROWTH_STEPS):
+            todo[np.maximum(self.low[slots[down]] - step, 0), slots[down]] = True
+            todo[np.minimum(self.high[slots[up]] + step, len(self.h) - 1), slots[up]] = True
+        edge = np.append(self.low[slots[down]], self.high[slots[up]]), np.append(slots[down], slots[up])
+        todo[:, edge[1][self.evaluated[edge]]] = False  # the step allowed now is known: no hurry with those after it
+        return todo
 
-    def _allowed(self) -> NDArray[np.bool_]:
-        index = np.arange(len(self.h))[:, None]
-        return (self.low <= index) & (index <= self.high)
+    def _allowed(self, grid: slice, slots: NDArray[np.intp]) -> NDArray[np.bool_]:
+        index = np.arange(grid.start, grid.stop)[:, None]
+        return (self.low[slots] <= index) & (index <= self.high[slots])
 
-    def _scores(self) -> Matrix:
+    def _scores(self, grid: slice, slots: NDArray[np.intp]) -> Matrix:
         """Mean log-likelihood, up to a constant, where it is known exactly and allowed; -inf elsewhere."""
-        known = self.resolved & self._allowed()
-        return np.where(known, self.log_sums / len(self.rows.queries) - np.outer(np.log(self.h), self.sizes), -np.inf)
+        known = self.resolved[grid, slots] & self._allowed(grid, slots)
+        penalty = np.outer(np.log(self.h[grid]), self.sizes[slots])
+        return np.where(known, self.log_sums[grid, slots] / len(self.rows.queries) - penalty, -np.inf)
 
-    def _bounds(self) -> Matrix:
-        """Upper bounds of the scores: by the chord of F over t, or by the doubtful rows' bound; inf off the grid."""
-        grid = slice(self.low.min(), self.high.max() + 1)
-        h, evaluated, upper = self.h[grid], self.evaluated[grid], self.upper[grid]
+    def _bounds(self, grid: slice, slots: NDArray[np.intp]) -> Matrix:
+        """Upper bounds of the scores: by the chord of F over t, or by the doubtful rows' bound."""
+        h, evaluated, upper = self.h[grid], self.evaluated[grid, slots], self.upper[grid, slots]
         n_h = len(h)
         t = np.append(1 / (2 * h**2), 0.0)  # falling; the last is F(0)
-        values = np.vstack([upper, np.full(upper.shape[1], self.rows.log_counts)])
+        values = np.vstack([upper, np.full(len(slots), self.rows.log_counts)])
         index = np.arange(n_h)[:, None]
         smaller = np.maximum.accumulate(np.where(evaluated, index, -1), axis=0)
         larger = np.minimum.accumulate(np.where(evaluated, index, n_h)[::-1], axis=0)[::-1]
-        slot = np.arange(upper.shape[1])
         t_small, t_large = t[smaller], t[larger]  # t of the smaller and of the larger bandwidth; t_small >= t_large
-        f_small, f_large = values[smaller, slot], values[larger, slot]
+        f_small, f_large = np.take_along_axis(values, smaller, axis=0), np.take_along_axis(values, larger, axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             weight = (t[:n_h, None] - t_large) / (t_small - t_large)
             chord = f_large + weight * (f_small - f_large)
         F = np.where(evaluated, upper, np.where(smaller < 0, f_large, chord))
-        bounds = np.full(self.upper.shape, np.inf)
-        bounds[grid] = F / len(self.rows.queries) - np.outer(np.log(h), self.sizes)
+        bounds: Matrix = F / len(self.rows.queries) - np.outer(np.log(h), self.sizes[slots])
         return bounds
 
     def _resolve(self, h: NDArray[np.intp], slot: NDArray[np.intp]) -> None:
         """Sum the doubtful rows of these (bandwidth, slot) again, exactly."""
+        if not slot.size:
+            return
         wanted = np.zeros(self.upper.shape, dtype=bool)
         wanted[h, slot] = True
-        crowded = wanted & self.overflow
-        self.log_sums[crowded] = 0.0
-        i, s, row = _events(self.events, wanted & ~crowded)
-        all_h, all_slots = np.nonzero(crowded)
+        crowded = self.overflow[h, slot]
+        all_h, all_slots = h[crowded], slot[crowded]
+        self.log_sums[all_h, all_slots] = 0.0
+        wanted[all_h, all_slots] = False
+        i, s, row = _events(self.events, wanted)
         n = len(self.rows.queries)
         i, s = np.append(i, np.repeat(all_h, n)), np.append(s, np.repeat(all_slots, n))
         row = np.append(row, np.tile(np.arange(n), len(all_h)))
         np.add.at(self.log_sums, (i, s), exact_sums(self.tile, self.rows, s, row, self.h[i], self.run))
-        self.resolved |= wanted
+        self.resolved[h, slot] = True
         self.upper[h, slot] = self.log_sums[h, slot]
+
+
+def _eights(by_slot: NDArray[Any]) -> NDArray[Any]:
+    """A view by register block of what is known by slot."""
+    return by_slot.reshape(*by_slot.shape[:-1], -1, kernels.LEFT * kernels.RIGHT)
 
 
 def _events(events: list[tuple[IntVector, IntVector, IntVector]], wanted: NDArray[np.bool_]) -> list[IntVector]:
@@ -330,25 +399,24 @@ def _events(events: list[tuple[IntVector, IntVector, IntVector]], wanted: NDArra
 
 def held_out_scores(tile: Tile, rows: RowSet, bandwidth: NDArray[np.float64], run: Run) -> NDArray[np.float64]:
     """mean_i log f_S(row i) of each slot at its own bandwidth; every row counts, far ones summed exactly."""
-    values, which = np.unique(bandwidth, return_inverse=True)
-    real = tile.position >= 0
-    todo = np.zeros((len(values), len(real)), dtype=bool)
-    todo[which[real], np.flatnonzero(real)] = True
-    active = _register_blocks(todo)
-    used = active.any(axis=1)
-    sums = evaluate(tile, rows, values[used], active[used], run)
-    to_used = np.cumsum(used) - 1
-    h, slot = to_used[which], np.arange(len(real))
-    total = sums.log_sums[h, slot]
-    crowded = np.flatnonzero(real & sums.overflow[h, slot])
+    real = np.flatnonzero(tile.position >= 0)
+    values, which = np.unique(bandwidth[real], return_inverse=True)
+    own = np.zeros((len(values), len(bandwidth)), dtype=bool)
+    own[which, real] = True
+    work = Work.of(tile, values, own)
+    sums = evaluate(tile, rows, work, run)
+    entry, eighth = np.nonzero(_eights(own)[work.h, work.block])
+    slot_of = work.block[:, None] * kernels.LEFT * kernels.RIGHT + np.arange(kernels.LEFT * kernels.RIGHT)
+    total = np.zeros(len(bandwidth))
+    total[slot_of[entry, eighth]] = sums.log_sums[entry, eighth]
+    far = entry[sums.overflow[entry, eighth]], eighth[sums.overflow[entry, eighth]]
+    crowded = slot_of[far]
     total[crowded] = 0.0
-    own = np.zeros(sums.overflow.shape, dtype=bool)
-    own[h[real], slot[real]] = True
-    own[:, crowded] = False
-    _, event_slot, row = _events(sums.events, own)
-    event_slot = np.append(event_slot, np.repeat(crowded, len(rows.queries)))
+    mine = _eights(own)[work.h, work.block] & ~sums.overflow
+    a, of_eight, row = _events(sums.events, mine)
+    slot = np.append(slot_of[a, of_eight], np.repeat(crowded, len(rows.queries)))
     row = np.append(row, np.tile(np.arange(len(rows.queries)), len(crowded)))
-    np.add.at(total, event_slot, exact_sums(tile, rows, event_slot, row, bandwidth[event_slot], run))
+    np.add.at(total, slot, exact_sums(tile, rows, slot, row, bandwidth[slot], run))
     sizes = (tile.members >= 0).sum(axis=1)
     log_density = total / len(rows.queries) - rows.log_counts / len(rows.queries)
     return log_density - sizes * (0.5 * np.log(2 * np.pi) + np.log(bandwidth))

@@ -1,22 +1,27 @@
 """Every subset of a family through the engine: tiles in parallel, or the rows of a tile where there are few tiles.
 
 Both give the same bits: sums are cut by a plan that depends on the data alone and added in its order.
+
+Memory. scikit-learn's `working_memory` (MiB, 1024 unless set) bounds what scoring needs beyond data and results: it
+limits the size of tiles, and how many are worked on at once. Results are the same bits for any value.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
+from sklearn import get_config
 
 from isde.engine import kernels
 from isde.engine.grid import BandwidthGrid
-from isde.engine.plan import Piece, build_tile, plan_pieces, single_tile
+from isde.engine.plan import TILE_SLOTS, Piece, blocks_tile, build_tile, plan_pieces
 from isde.engine.products import (
     SEARCH_SHARE,
     BandwidthSearch,
@@ -24,7 +29,6 @@ from isde.engine.products import (
     Report,
     RowSet,
     Run,
-    evaluate,
     held_out_scores,
 )
 from isde.progress import Advance
@@ -40,13 +44,18 @@ TILES_PER_WORKER = 4
 
 ROWS_AT_ONCE = 1 << 13
 
-MEASURED_ROWS = 32
-TYPICAL_EVALUATIONS, TYPICAL_HELD_OUT = 12, 5
-"""Bandwidths evaluated for a subset, and register blocks for a held-out score, on real data; for estimates."""
+MEASURED_ROWS = 96
 
-BYTES_KNOWN = 60
-BYTES_IN_WORK = 60
-"""For each slot and bandwidth: what a search knows with its temporaries, and what a task under way holds."""
+KNOWN_BYTES, ASKED_BYTES, TASK_BYTES = 24, 4, 60
+"""For each slot: what a search knows of a bandwidth of the grid; masks for each bandwidth that the grid may grow to;
+and what a task holds of each bandwidth it evaluates."""
+
+EVALUATED_AT_ONCE = 6
+"""Bandwidths a slot is evaluated for in one round, at most on average."""
+
+SCRATCH_BYTES = 32 << 20
+"""Of each worker, besides: rows of products over a chunk, bounds of some thousand slots, what its thread does not give
+back at once. Measured with eight workers (benchmarks/bench_engine.py memory)."""
 
 
 def score_family(
@@ -98,17 +107,43 @@ def _tile_scores(
     n_jobs: int | None,
     progress: _Progress,
 ) -> Iterator[TileScores]:
-    tiles = plan_pieces(family)
+    plan = _Plan.of(family, grid, n_jobs)
     cv_rows, held_out = RowSet.of_folds(X_fit, folds), RowSet.of_samples(X_fit, X_score)
-    if len(tiles) >= TILES_PER_WORKER * effective_n_jobs(n_jobs):
+    if plan.tiles_in_parallel:
         parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")
         yield from parallel(
-            delayed(_score_tile)(family, pieces, cv_rows, held_out, grid, _serially) for pieces in tiles
+            delayed(_score_tile)(family, pieces, cv_rows, held_out, grid, _serially) for pieces in plan.tiles
         )
         return
-    with workers(n_jobs) as run:
-        for pieces in tiles:
+    with workers(plan.n_workers) as run:
+        for pieces in plan.tiles:
             yield _score_tile(family, pieces, cv_rows, held_out, grid, run, progress)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The tiles, and how workers share them within the memory allowed."""
+
+    tiles: list[list[Piece]]
+    tiles_in_parallel: bool
+    n_workers: int
+    memory: int  # bytes expected, at most
+
+    @classmethod
+    def of(cls, family: SubsetFamily, grid: BandwidthGrid, n_jobs: int | None) -> _Plan:
+        allowed = int(get_config()["working_memory"] * 2**20)
+        widest = len(grid.values) + 2 * grid.reach
+        known = KNOWN_BYTES * len(grid.values) + ASKED_BYTES * widest  # for each slot of a tile
+        task = TASK_BYTES * EVALUATED_AT_ONCE
+        tiles = plan_pieces(family, min(TILE_SLOTS, max(1, (allowed - SCRATCH_BYTES) // (known + task))))
+        slots = max(sum(piece.n_blocks for piece in pieces) for pieces in tiles) * kernels.LEFT * kernels.RIGHT
+        n_workers = effective_n_jobs(n_jobs)
+        tile_bytes, task_bytes = slots * known, slots * task + SCRATCH_BYTES
+        several = n_workers * (tile_bytes + task_bytes)
+        if len(tiles) >= TILES_PER_WORKER * n_workers and several <= allowed:
+            return cls(tiles, True, n_workers, several)
+        n_workers = max(1, min(n_workers, (allowed - tile_bytes) // task_bytes))
+        return cls(tiles, False, n_workers, tile_bytes + n_workers * task_bytes)
 
 
 def _score_tile(
@@ -134,33 +169,54 @@ def _score_tile(
 def expected_cost(
     X_fit: Matrix, X_score: Matrix, folds: Folds, family: SubsetFamily, grid: BandwidthGrid, n_jobs: int | None
 ) -> tuple[float, float]:
-    """Seconds and bytes that `score_family` will need, from a short measurement on its largest tile."""
-    tiles = plan_pieces(family)
-    tile = build_tile(family, max(tiles, key=lambda pieces: sum(piece.n_blocks for piece in pieces)))
-    rows = RowSet.of_folds(X_fit, folds)
-    few = RowSet(rows.queries[:MEASURED_ROWS], rows.query_fold[:MEASURED_ROWS], rows.centres, rows.centre_fold)
-    h, active = grid.values[len(grid.values) // 2 :][:1], np.ones((1, len(tile.quad)), dtype=bool)
-    evaluate(tile, few, h, active, _serially)  # compiles, where nothing is cached yet
-    start = time.perf_counter()
-    evaluate(tile, few, h, active, _serially)
-    rate = tile.n_subsets * len(few.queries) * len(X_fit) / (time.perf_counter() - start)
-    shared = min(effective_n_jobs(n_jobs), len(rows.tasks))
-    evaluations = TYPICAL_EVALUATIONS * len(X_fit) + TYPICAL_HELD_OUT * len(X_score)
-    seconds = len(family) * len(X_fit) * evaluations / rate / shared
-    workers_with_tile = effective_n_jobs(n_jobs) if len(tiles) >= TILES_PER_WORKER * effective_n_jobs(n_jobs) else 1
-    slots = len(tile.position)
-    known = slots * (len(grid.values) + 2 * grid.reach) * BYTES_KNOWN
-    in_work = slots * len(grid.values) * BYTES_IN_WORK * (1 if workers_with_tile > 1 else shared)
-    return seconds, (known + in_work) * workers_with_tile + len(family) * 17
+    """Seconds and bytes that `score_family` will need: a tile of middle size is scored with a few of the rows.
+
+    What its sums take grows with the rows, what lies between them does not.
+    """
+    plan = _Plan.of(family, grid, n_jobs)
+    blocks = [sum(piece.n_blocks for piece in pieces) for pieces in plan.tiles]
+    middle = int(np.argsort(blocks)[len(blocks) // 2])
+    cv_rows, held_out = RowSet.of_folds(X_fit, folds), RowSet.of_samples(X_fit, X_score)
+    for n in (2, MEASURED_ROWS):  # with two, compiled code is loaded or made
+        share, clock = min(1.0, n / (len(X_fit) + len(X_score))), _Clock()
+        few = _some(cv_rows, share), _some(held_out, share)
+        start = time.perf_counter()
+        _score_tile(family, plan.tiles[middle], *few, grid, clock.run)
+        between = time.perf_counter() - start - clock.seconds
+    summing = clock.seconds / share / min(plan.n_workers, len(cv_rows.tasks))
+    seconds = summing + between / (plan.n_workers if plan.tiles_in_parallel else 1)
+    return seconds * sum(blocks) / blocks[middle], plan.memory + len(family) * 17
 
 
-def choose_bandwidth(X: Matrix, folds: Folds, grid: BandwidthGrid, n_jobs: int | None) -> tuple[float, bool]:
-    """The bandwidth for all columns of X together, and whether it lies inside the grid."""
-    tile = single_tile(X.shape[1])
+class _Clock:
+    """Runs tasks one after the other and adds up their time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
+        for task in tasks:
+            start = time.perf_counter()
+            result = function(*task)
+            self.seconds += time.perf_counter() - start
+            yield result
+
+
+def _some(rows: RowSet, share: float) -> RowSet:
+    """A share of the queries, evenly from all folds."""
+    pick = np.linspace(0, len(rows.queries) - 1, max(1, round(share * len(rows.queries)))).astype(int)
+    return RowSet(rows.queries[pick], rows.query_fold[pick], rows.centres, rows.centre_fold)
+
+
+def choose_bandwidths(
+    X: Matrix, blocks: Sequence[Sequence[int]], folds: Folds, grid: BandwidthGrid, n_jobs: int | None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The bandwidth for the columns of each block, and whether it lies inside the grid."""
+    tile = blocks_tile(blocks)
     with workers(n_jobs) as run:
         search = BandwidthSearch(tile, RowSet.of_folds(X, folds), grid, run)
         chosen, settled = search.best()
-    return float(search.h[chosen[0]]), bool(settled[0])
+    return search.h[chosen[search.real]], settled[search.real]
 
 
 def log_kernel_sums(rows: Matrix, centres: Matrix, bandwidth: float, n_jobs: int | None) -> NDArray[np.float64]:
@@ -170,7 +226,7 @@ def log_kernel_sums(rows: Matrix, centres: Matrix, bandwidth: float, n_jobs: int
     step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * effective_n_jobs(n_jobs)))))
     parts = [(rows[i : i + step], columns, rate) for i in range(0, len(rows), step)]
     with workers(n_jobs if len(parts) > 1 else 1) as run:
-        return np.concatenate(run(_log_kernel_sums_part, parts))
+        return np.concatenate(list(run(_log_kernel_sums_part, parts)))
 
 
 def _log_kernel_sums_part(rows: Matrix, columns: Matrix, rate: float) -> NDArray[np.float64]:
@@ -186,13 +242,14 @@ def workers(n_jobs: int | None) -> Iterator[Run]:
     if effective_n_jobs(n_jobs) == 1:
         yield _serially
         return
-    with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
+    with Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator") as pool:
 
-        def run(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-            return list(pool(delayed(function)(*task) for task in tasks))
+        def run(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
+            results: Iterable[Any] = pool(delayed(function)(*task) for task in tasks)
+            return results
 
         yield run
 
 
-def _serially(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-    return [function(*task) for task in tasks]
+def _serially(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
+    return (function(*task) for task in tasks)

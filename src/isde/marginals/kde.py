@@ -94,7 +94,14 @@ class KDEMarginal:
         return f"{what}: {in_words(seconds)}, {memory / 2**20:,.0f} MB"
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> KDEBlock:
+        return self.fit_blocks(X, [range(X.shape[1])], n_jobs=n_jobs)[0]
+
+    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[KDEBlock]:
+        """All blocks in one search: its rounds are too small, one block at a time, to be shared by workers."""
         folds, grid = contiguous_folds(len(X), self.cv), BandwidthGrid.of(self.bandwidths)
         warn_few_rows(len(X), self.cv)
-        bandwidth, _ = scoring.choose_bandwidth(X, folds, grid, n_jobs)
-        return KDEBlock(np.ascontiguousarray(X), bandwidth)
+        bandwidths, _ = scoring.choose_bandwidths(X, blocks, folds, grid, n_jobs)
+        return [
+            KDEBlock(np.ascontiguousarray(X[:, list(block)]), float(bandwidth))
+            for block, bandwidth in zip(blocks, bandwidths, strict=True)
+        ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -81,3 +81,13 @@ class Marginal(Protocol):
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
         """Fit the density of one block on all its rows, tuning parameters included."""
         ...
+
+
+def fit_each_block(
+    marginal: Marginal, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None
+) -> list[Block]:
+    """The density of each block: together where the family has a `fit_blocks`, else one by one."""
+    together = getattr(marginal, "fit_blocks", None)
+    if together is not None:
+        return list(together(X, blocks, n_jobs=n_jobs))
+    return [marginal.fit_block(np.ascontiguousarray(X[:, list(block)]), n_jobs=n_jobs) for block in blocks]
