@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isde.artifacts import load
+    from isde.baselines.block_covariance import BlockDiagonalGaussian
+    from isde.baselines.covariance import EmpiricalGaussian
+    from isde.baselines.forest import ForestDensity
+    from isde.baselines.kernel import CVKDE
+    from isde.baselines.mixture import GaussianMixtureCV
     from isde.density import fit_blocks
     from isde.estimator import ISDE
     from isde.partitions import (
@@ -18,14 +23,21 @@ if TYPE_CHECKING:
     )
     from isde.scores import SubsetScores, score_subsets
     from isde.selection import Selection
-    from isde.solvers import select_partition
+    from isde.solvers import Constraints, best_partitions, select_partition, worst_partitions
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Constraints": "solvers",
+    "CVKDE": "baselines.kernel",
     "ISDE": "estimator",
+    "BlockDiagonalGaussian": "baselines.block_covariance",
+    "EmpiricalGaussian": "baselines.covariance",
+    "ForestDensity": "baselines.forest",
+    "GaussianMixtureCV": "baselines.mixture",
     "Selection": "selection",
     "SubsetScores": "scores",
+    "best_partitions": "solvers",
     "count_partitions": "partitions",
     "edit_distance": "partitions",
     "enumerate_partitions": "partitions",
@@ -35,12 +47,20 @@ _HOMES = {
     "random_walk": "partitions",
     "score_subsets": "scores",
     "select_partition": "solvers",
+    "worst_partitions": "solvers",
 }
 
 __all__ = [
+    "CVKDE",
     "ISDE",
+    "BlockDiagonalGaussian",
+    "Constraints",
+    "EmpiricalGaussian",
+    "ForestDensity",
+    "GaussianMixtureCV",
     "Selection",
     "SubsetScores",
+    "best_partitions",
     "count_partitions",
     "edit_distance",
     "enumerate_partitions",
@@ -50,6 +70,7 @@ __all__ = [
     "random_walk",
     "score_subsets",
     "select_partition",
+    "worst_partitions",
 ]
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from isde.archive import read_archive
+from isde.baselines.block_covariance import BlockDiagonalGaussian
+from isde.baselines.covariance import EmpiricalGaussian
+from isde.baselines.forest import ForestDensity
+from isde.baselines.kernel import CVKDE
+from isde.baselines.mixture import GaussianMixtureCV
 from isde.density import ProductDensity
+from isde.density_estimator import DensityEstimator
 from isde.errors import InputError, ISDEError
 from isde.estimator import ISDE
 from isde.scores import SubsetScores
@@ -13,10 +19,23 @@ from isde.scores import SubsetScores
 MODEL_FILE = "model.isde"
 """What the command line calls it inside a run folder."""
 
-KINDS = {"model": ISDE, "scores": SubsetScores, "density": ProductDensity}
+ESTIMATORS: tuple[type[DensityEstimator], ...] = (
+    ISDE,
+    CVKDE,
+    ForestDensity,
+    GaussianMixtureCV,
+    BlockDiagonalGaussian,
+    EmpiricalGaussian,
+)
+
+KINDS: dict[str, type[DensityEstimator] | type[SubsetScores] | type[ProductDensity]] = {
+    **{estimator.archive_kind: estimator for estimator in ESTIMATORS},
+    "scores": SubsetScores,
+    "density": ProductDensity,
+}
 
 
-def load(path: str | Path) -> ISDE | SubsetScores | ProductDensity:
+def load(path: str | Path) -> DensityEstimator | SubsetScores | ProductDensity:
     """A saved model, score table or density; for the folder of a run, its model."""
     path = Path(path)
     if path.is_dir():
@@ -27,6 +46,6 @@ def load(path: str | Path) -> ISDE | SubsetScores | ProductDensity:
     if kind not in KINDS:
         raise InputError(f"{path} holds a {kind!r}, which this isde does not know: upgrade isde.")
     try:
-        return KINDS[kind].from_archive(header, arrays)  # type: ignore[attr-defined]
+        return KINDS[kind].from_archive(header, arrays)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, ISDEError) as error:
         raise InputError(f"{path} is damaged: its content does not fit together ({error}).") from error

@@ -168,6 +168,33 @@ class SubsetScores:
         return cls(family, arrays["scores"], arrays["bandwidths"], arrays["errors"], names, unsettled)
 
 
+def score_splits(
+    X: Matrix,
+    splits: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    *,
+    max_block_size: int,
+    marginal: Any,
+    n_jobs: int | None,
+    names: Sequence[str],
+    verbose: int,
+) -> SubsetScores:
+    """Score every subset on each split of the rows: mean score, its standard error, median bandwidth."""
+    parts, family = list(splits), SubsetFamily(X.shape[1], max_block_size)
+    if verbose > 0:
+        fit, score = parts[0]
+        cost = marginal.announce(X[fit], X[score], family, n_jobs=n_jobs)
+        say(cost if len(parts) == 1 else f"{len(parts)} splits of the rows, each with {cost}")
+    work = f"Scoring {len(family):,} subsets" + (f" on {len(parts)} splits" if len(parts) > 1 else "")
+    tables = []
+    with progress_bar(len(parts) * len(family), work, show=verbose > 0) as advance:
+        for fit, score in parts:
+            found = marginal.score_subsets(X[fit], X[score], family, n_jobs=n_jobs, advance=advance)
+            unsettled = tuple(np.flatnonzero(found.unsettled[: family.n_columns]).tolist())
+            no_error = np.full(len(family), np.nan)
+            tables.append(SubsetScores(family, found.scores, found.bandwidths, no_error, tuple(names), unsettled))
+    return average_scores(tables)
+
+
 def score_subsets(
     X_fit: ArrayLike,
     X_score: ArrayLike,
@@ -191,14 +218,16 @@ def score_subsets(
     if max_block_size < 1:
         raise ValueError(f"max_block_size={max_block_size} must be at least 1.")
     labels = default_names(fit.shape[1]) if names is None else tuple(names)
-    family = SubsetFamily(fit.shape[1], max_block_size)
-    density = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
-    if verbose > 0:
-        say(density.announce(fit, score, family, n_jobs=n_jobs))
-    with progress_bar(len(family), f"Scoring {len(family):,} subsets", show=verbose > 0) as advance:
-        found = density.score_subsets(fit, score, family, n_jobs=n_jobs, advance=advance)
-    unsettled = tuple(np.flatnonzero(found.unsettled[: family.n_columns]).tolist())
-    return SubsetScores(family, found.scores, found.bandwidths, np.full(len(family), np.nan), labels, unsettled)
+    rows, m = np.concatenate([fit, score]), len(fit)
+    return score_splits(
+        rows,
+        [(np.arange(m), np.arange(m, len(rows)))],
+        max_block_size=max_block_size,
+        marginal=resolve_marginal(marginal, bandwidths=bandwidths, cv=cv),
+        n_jobs=n_jobs,
+        names=labels,
+        verbose=verbose,
+    )
 
 
 def average_scores(tables: Sequence[SubsetScores]) -> SubsetScores:

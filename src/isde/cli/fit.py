@@ -75,14 +75,20 @@ def build_estimator(settings: dict[str, Any], *, verbose: int) -> Any:
     """The estimator that the options of `fit_options` describe."""
     from sklearn.model_selection import ShuffleSplit
 
+    from isde.errors import InputError
     from isde.estimator import ISDE
 
     m, n, seed = settings["fit_rows"], settings["score_rows"], settings["seed"]
-    given = m is not None or n is not None
+    split = settings["split"]
+    if m is not None or n is not None:
+        if split is not None:
+            raise InputError(f"--split {split} and numbers of rows exclude each other: give one of them.")
+        split = ShuffleSplit(1, train_size=m, test_size=n, random_state=seed)
     return ISDE(
         settings["max_block_size"],
         marginal=settings["marginal"],
-        split=ShuffleSplit(1, train_size=m, test_size=n, random_state=seed) if given else None,
+        split=split,
+        penalty=settings["penalty"],
         bandwidths=parse_grid(settings["bandwidths"]),
         cv=settings["folds"],
         scale=None if settings["scale"] == "none" else settings["scale"],

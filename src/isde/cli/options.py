@@ -47,13 +47,24 @@ def fit_options(command: Command) -> Command:
             click.option("-k", "--max-block-size", type=int, default=3, show_default=True, help="Largest block."),
             click.option(
                 "--marginal",
-                type=click.Choice(["kde", "gaussian", "gaussian-zero-mean"]),
+                type=click.Choice(["kde", "gaussian", "gaussian-zero-mean", "stack"]),
                 default="kde",
                 show_default=True,
                 help="Density family of a block.",
             ),
-            click.option("--fit-rows", "-m", type=int, help="Rows that fit the marginals.  [default: half]"),
-            click.option("--score-rows", "-n", type=int, help="Rows that score them.  [default: the rest]"),
+            click.option(
+                "--split",
+                type=click.Choice(["structure", "density", "paper"]),
+                help="Rows that fit and rows that score: ten splits that keep independent blocks apart, five folds "
+                "that keep weak dependence, or the paper's one half.  [default: structure]",
+            ),
+            click.option("--fit-rows", "-m", type=int, help="One split: rows that fit.  [default: half]"),
+            click.option("--score-rows", "-n", type=int, help="One split: rows that score.  [default: the rest]"),
+            click.option(
+                "--penalty",
+                type=click.Choice(["bic", "slope"]),
+                help="A price for each parameter in place of a split, for --marginal gaussian.",
+            ),
             click.option("--folds", type=int, default=5, show_default=True, help="Folds that choose a bandwidth."),
             click.option(
                 "--bandwidths",

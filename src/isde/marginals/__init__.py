@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from isde.marginals.best import BestMarginal
 from isde.marginals.estimator import EstimatorMarginal
 from isde.marginals.gaussian import GaussianBlock, GaussianMarginal
 from isde.marginals.kde import KDEBlock, KDEMarginal
 from isde.marginals.marginal import Block, Marginal, MarginalScores
+from isde.marginals.mixture import MixtureBlock
+from isde.marginals.stack import StackBlock, StackMarginal
+from isde.marginals.tree import TreeBlock
 
-MARGINAL_NAMES = ("kde", "gaussian", "gaussian-zero-mean")
-BLOCK_KINDS: dict[str, type[KDEBlock] | type[GaussianBlock]] = {
+MARGINAL_NAMES = ("kde", "gaussian", "gaussian-zero-mean", "stack")
+BLOCK_KINDS: dict[str, type[Any]] = {
     KDEBlock.kind: KDEBlock,
     GaussianBlock.kind: GaussianBlock,
+    MixtureBlock.kind: MixtureBlock,
+    StackBlock.kind: StackBlock,
+    TreeBlock.kind: TreeBlock,
 }
 """Blocks that can be saved and loaded."""
 
@@ -21,23 +28,26 @@ __all__ = ["BLOCK_KINDS", "MARGINAL_NAMES", "Block", "Marginal", "MarginalScores
 
 
 def resolve_marginal(marginal: Any, *, bandwidths: Sequence[float] | None = None, cv: int = 5) -> Marginal:
-    """The family meant by a name, by an estimator with `fit` and `score_samples`, or by itself."""
+    """The family meant by a name, by an estimator with `fit` and `score_samples`, by a list of these, or by itself."""
     if isinstance(marginal, str):
         if marginal not in MARGINAL_NAMES:
             raise ValueError(
                 f"marginal={marginal!r} is unknown: use {', '.join(map(repr, MARGINAL_NAMES))}, "
-                "or an estimator with fit and score_samples."
+                "an estimator with fit and score_samples, or a list of these."
             )
-        if marginal == "kde":
+        if marginal in ("kde", "stack"):
             if cv < 2:
                 raise ValueError(f"cv={cv} must be at least 2 folds.")
-            return KDEMarginal(bandwidths=bandwidths, cv=cv)
+            kind = KDEMarginal if marginal == "kde" else StackMarginal
+            return kind(bandwidths=bandwidths, cv=cv)
         return GaussianMarginal(zero_mean=marginal == "gaussian-zero-mean")
     if isinstance(marginal, Marginal):
         return marginal
+    if isinstance(marginal, list | tuple) and marginal:
+        return BestMarginal(tuple(resolve_marginal(one, bandwidths=bandwidths, cv=cv) for one in marginal), cv)
     if hasattr(marginal, "fit") and hasattr(marginal, "score_samples"):
         return EstimatorMarginal(marginal)
     raise TypeError(
         f"marginal={marginal!r} is neither one of {', '.join(map(repr, MARGINAL_NAMES))} "
-        "nor an estimator with fit and score_samples."
+        "nor an estimator with fit and score_samples, nor a list of these."
     )

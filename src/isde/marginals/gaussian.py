@@ -15,7 +15,7 @@ from isde.progress import Advance
 from isde.subsets import SubsetFamily
 
 SINGULAR = 1e-12
-"""A correlation matrix with a smaller determinant counts as singular: it has no density."""
+"""A correlation matrix with a smaller eigenvalue counts as singular: it has no density."""
 
 SUBSETS_AT_ONCE = 1 << 15
 
@@ -64,6 +64,10 @@ class GaussianMarginal:
 
     zero_mean: bool = False
 
+    def n_parameters(self, size: int) -> int:
+        """Of a block: covariances, and means where they are fitted."""
+        return size * (size + 1) // 2 + (0 if self.zero_mean else size)
+
     def score_subsets(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
     ) -> MarginalScores:
@@ -90,7 +94,7 @@ class GaussianMarginal:
         mean = self._mean(X)
         covariance = _second_moment(X - mean)
         spread = np.sqrt(np.diag(covariance))
-        if not spread.all() or np.linalg.det(covariance / np.outer(spread, spread)) < SINGULAR:
+        if not spread.all() or np.isnan(log_determinants(covariance / np.outer(spread, spread))):
             raise InputError(
                 f"The covariance of a block of {X.shape[1]} columns over {len(X)} rows is singular: "
                 "give more rows, or leave out columns that others determine."
@@ -113,11 +117,26 @@ def _expected_log_density(C: Matrix, D: Matrix, subsets: NDArray[np.int16]) -> V
     unit = np.outer(*2 * [np.where(spread > 0, spread, 1.0)])
     R, Q = C / unit, D / unit
     rows, columns = subsets[:, :, None], subsets[:, None, :]
-    signs, log_dets = np.linalg.slogdet(R[rows, columns])
-    proper = (signs > 0) & (log_dets > np.log(SINGULAR)) & (spread[subsets] > 0).all(axis=1)
+    log_dets = log_determinants(R[rows, columns])
+    proper = ~np.isnan(log_dets) & (spread[subsets] > 0).all(axis=1)
     scores = np.full(len(subsets), -np.inf)
     S = subsets[proper]
     traces = np.einsum("nii->n", np.linalg.solve(R[S[:, :, None], S[:, None, :]], Q[S[:, :, None], S[:, None, :]]))
     log_dets = log_dets[proper] + 2 * np.log(spread[S]).sum(axis=1)
     scores[proper] = -0.5 * (log_dets + traces + S.shape[1] * np.log(2 * np.pi))
     return scores
+
+
+def log_determinants(R: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-determinants of correlation matrices, shape (..., s, s); NaN for those that are singular.
+
+    By their smallest eigenvalue: determinants of large matrices are tiny long before any column depends on others.
+    """
+    signs, log_dets = np.linalg.slogdet(R)
+    # The other eigenvalues add up to at most s, so their product is below e: a determinant that is not tiny clears
+    # the smallest one, and few matrices need their eigenvalues.
+    singular = (signs <= 0) | (log_dets < np.log(SINGULAR))
+    if singular.any():
+        singular = np.array(singular)
+        singular[singular] = np.linalg.eigvalsh(R[singular])[:, 0] <= SINGULAR
+    return np.where(singular, np.nan, log_dets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import fsum, ldexp
+from math import comb, fsum, ldexp
 
 import numpy as np
 
@@ -18,7 +18,13 @@ from isde.subsets import SubsetFamily
 SOLVER_NAMES = ("auto", "exhaustive", "dynamic", "milp")
 
 DYNAMIC_UP_TO = 14
-"""Columns up to which the recursion over bit masks (3^d steps) is faster than a linear program."""
+"""Columns up to which the recursion over bit masks (3^d steps) is faster than a linear program, whatever k is."""
+
+DYNAMIC_MOST = 22
+"""Columns up to which its tables fit into memory."""
+
+WORTH_OF_A_SPLIT = 4
+"""Steps of the recursion that cost as much as dominance does for one split of one subset, measured at d = 16 to 20."""
 
 __all__ = ["SOLVER_NAMES", "Constraints", "best_partitions", "check_solver", "select_partition", "worst_partitions"]
 
@@ -160,8 +166,11 @@ class _Problem:
 
 
 def _cheapest(problem: _Problem) -> str:
-    few = problem.scores.n_columns <= DYNAMIC_UP_TO and problem.demands.max_blocks is None
-    return "dynamic" if few else "milp"
+    d, k = problem.scores.n_columns, problem.scores.max_block_size
+    if problem.demands.max_blocks is not None or d > DYNAMIC_MOST:
+        return "milp"
+    splits = sum(comb(d, size) * 2**size for size in range(1, k + 1))  # what dominance looks at; all 3^d where k = d
+    return "dynamic" if d <= DYNAMIC_UP_TO or 3**d <= WORTH_OF_A_SPLIT * splits else "milp"
 
 
 def _solver(name: str) -> Callable[[Weights], tuple[Partition, int] | None]:

@@ -1,0 +1,1 @@
+"""The other density estimators of the paper, with ISDE's contract."""

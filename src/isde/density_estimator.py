@@ -1,0 +1,234 @@
+"""What every estimator of isde shares: the scikit-learn contract around a `ProductDensity`, names, saving."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import model_selection
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from isde.archive import Arrays, write_archive
+from isde.density import ProductDensity, Scaling
+from isde.errors import InputError
+from isde.marginals import MARGINAL_NAMES, resolve_marginal
+from isde.partitions import RandomState
+from isde.scores import SubsetScores, score_splits, warn_unsettled
+from isde.splits import resolve_split
+from isde.tables import Table, check_columns, check_finite, check_numeric_frame, default_names
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Numbers of the rows to fit on, and of those to score."""
+
+LEAST_ROWS = 4
+"""Two rows to fit on, for two folds, and two to score."""
+
+
+class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """A density estimator whose `fit` leaves a `ProductDensity` in `density_`.
+
+    A subclass writes `__init__` and `fit`; where it learns more than the density, also `_extra_to_archive` and
+    `_extra_from_archive`.
+    """
+
+    archive_kind: ClassVar[str]
+    """What its saved files call it."""
+
+    density_: ProductDensity
+    n_features_in_: int
+
+    @property
+    def block_names_(self) -> tuple[tuple[str, ...], ...]:
+        check_is_fitted(self)
+        return tuple(tuple(self._names()[c] for c in block) for block in self.density_.partition)
+
+    def score_samples(self, X: Any) -> Vector:
+        """Log-density of each row, in the units of the data; finite however far the row is."""
+        total: Vector = self.score_blocks(X).sum(axis=1)
+        return total
+
+    def score_blocks(self, X: Any) -> Matrix:
+        """Log-density of each row in each block, shape (n rows, n blocks); adds up to `score_samples`."""
+        check_is_fitted(self)
+        return self.density_.score_blocks(self._check(X, reset=False), getattr(self, "n_jobs", None))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-density, nats per row."""
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Matrix:
+        """Rows drawn from the density."""
+        check_is_fitted(self)
+        return self.density_.sample(n_samples, random_state)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file, arrays and JSON; `isde.load` reads it."""
+        check_is_fitted(self)
+        write_archive(path, self.archive_kind, *self.to_archive())
+
+    # --- input -------------------------------------------------------------------------------------------------
+
+    def _check(self, X: Any, *, reset: bool) -> Matrix:
+        """The rows as float64, by scikit-learn's rules; a `Table` brings its names without a data frame library."""
+        check_numeric_frame(X)
+        least = LEAST_ROWS if reset else 1
+        rules = {"dtype": np.float64, "ensure_all_finite": False, "ensure_min_samples": least}
+        matrix: Matrix
+        if not isinstance(X, Table):
+            matrix = validate_data(self, X, reset=reset, **rules)
+        elif reset:
+            matrix = validate_data(self, X.X, reset=True, **rules)
+            self.feature_names_in_ = np.array(X.names, dtype=object)
+        elif X.names == self._names():
+            matrix = check_array(X.X, **rules)
+        else:
+            raise InputError(f"The data have the columns {list(X.names)}, the model has {list(self._names())}.")
+        check_finite(matrix, self._names())
+        if reset:
+            self._check_params()
+            check_columns(matrix, self._names())
+        return matrix
+
+    def _check_params(self) -> None:
+        """Raise for constructor parameters that no later step would refuse in time."""
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(getattr(self, "feature_names_in_", default_names(self.n_features_in_)))
+
+    # --- on disk -----------------------------------------------------------------------------------------------
+
+    def to_archive(self) -> tuple[dict[str, Any], Arrays]:
+        """Everything learned, and the parameters, as JSON and arrays."""
+        density, density_arrays = self.density_.to_archive()
+        extra, extra_arrays = self._extra_to_archive()
+        header = {
+            "params": _params_to_json(self.get_params(deep=False)),
+            "has_names": hasattr(self, "feature_names_in_"),
+            "density": density,
+        }
+        return header | extra, over("density.", density_arrays) | extra_arrays
+
+    @classmethod
+    def from_archive(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
+        model = cls(**_params_from_json(header["params"]))
+        model.density_ = ProductDensity.from_archive(header["density"], under("density.", arrays))
+        model.n_features_in_ = len(model.density_.names)
+        if header["has_names"]:
+            model.feature_names_in_ = np.array(model.density_.names, dtype=object)
+        model._extra_from_archive(header, arrays)
+        return model
+
+    def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
+        """What was learned besides the density."""
+        return {}, {}
+
+    def _extra_from_archive(self, header: Mapping[str, Any], arrays: Arrays) -> None:
+        """Undo `_extra_to_archive` on a model that has its density."""
+
+
+class SubsetScoreEstimator(DensityEstimator):
+    """A density estimator that chooses its structure from a table of subset scores."""
+
+    split: Any
+    bandwidths: Any
+    cv: int
+    n_jobs: int | None
+    random_state: RandomState
+    verbose: int
+
+    def _subset_scores(
+        self, X: Matrix, scaling: Scaling, marginal: Any, max_block_size: int, given: SubsetScores | None
+    ) -> SubsetScores:
+        """The table in the units of the data: scored on the rescaled rows, or the one given."""
+        if given is None:
+            scaled = self._score_subsets(scaling.transform(X), marginal, max_block_size)
+            return scaled.shifted(scaling.log_jacobian)
+        if given.n_columns != self.n_features_in_:
+            raise ValueError(f"The table has {given.n_columns} columns, X has {self.n_features_in_}.")
+        return given.restrict(min(max_block_size, given.max_block_size, self.n_features_in_))
+
+    def _score_subsets(self, U: Matrix, marginal: Any, max_block_size: int) -> SubsetScores:
+        scores = score_splits(
+            U,
+            self._splits(U),
+            max_block_size=max_block_size,
+            marginal=resolve_marginal(marginal, bandwidths=self.bandwidths, cv=self.cv),
+            n_jobs=self.n_jobs,
+            names=self._names(),
+            verbose=self.verbose,
+        )
+        warn_unsettled(scores)
+        return scores
+
+    def _splits(self, U: Matrix) -> Iterator[Split]:
+        yield from resolve_split(self.split, self.random_state).split(U)
+
+
+def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
+    """Raise, listing what is allowed, unless `value` is one of the words `allowed` for the parameter `name`."""
+    if value not in allowed:
+        raise ValueError(f"{name}={value!r} is unknown: use {', '.join(map(repr, allowed))}.")
+
+
+def over(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """The arrays under names with a prefix."""
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
+
+
+def under(prefix: str, arrays: Arrays) -> Arrays:
+    """The arrays whose names have the prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Constructor parameters as JSON: numbers and names as they are, a splitter by its class and parameters."""
+    result = dict(params)
+    if not isinstance(result.get("marginal", ""), str):
+        raise InputError(
+            f"A model whose blocks are {type(result['marginal']).__name__} cannot be saved without pickle: save "
+            f"model.subset_scores_, and fit again from it; {', '.join(MARGINAL_NAMES)} can be saved."
+        )
+    if not isinstance(result.get("bandwidths"), str | None):
+        result["bandwidths"] = np.ravel(result["bandwidths"]).astype(float).tolist()
+    if not isinstance(result.get("random_state"), int | np.integer | None):
+        result["random_state"] = None
+    if not isinstance(result.get("split"), float | str | None):
+        result["split"] = _splitter_to_json(result["split"])
+    return {name: v.item() if isinstance(v, np.generic) else v for name, v in result.items()}
+
+
+def _params_from_json(params: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(params)
+    if isinstance(result.get("split"), dict):
+        result["split"] = _splitter_from_json(result["split"])
+    return result
+
+
+def _splitter_to_json(splitter: Any) -> dict[str, Any] | None:
+    """Class and parameters of a scikit-learn splitter; None where they do not build the same one again.
+
+    The fitted model does not need its splitter: one of the user's own, or with an array inside, is left out.
+    """
+    names = inspect.signature(type(splitter)).parameters
+    known = {**getattr(splitter, "cvargs", {}), **vars(splitter)}
+    params = {name: known[name] for name in names if isinstance(known.get(name), int | float | bool | None)}
+    params = {name: value for name, value in params.items() if name in known}
+    saved = {"class": type(splitter).__name__, "params": params}
+    try:
+        same = repr(_splitter_from_json(saved)) == repr(splitter)
+    except (TypeError, ValueError):
+        return None
+    return saved if same else None
+
+
+def _splitter_from_json(saved: Mapping[str, Any]) -> Any:
+    kind = getattr(model_selection, str(saved["class"]), None)
+    return kind(**saved["params"]) if inspect.isclass(kind) and hasattr(kind, "split") else None

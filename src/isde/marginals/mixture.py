@@ -1,0 +1,61 @@
+"""A mixture of Gaussians as the density of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from isde.marginals.gaussian import GaussianBlock
+from isde.marginals.marginal import Matrix, Vector
+
+
+@dataclass(frozen=True)
+class MixtureBlock:
+    """sum_k weights[k] N(means[k], covariances[k])."""
+
+    kind: ClassVar[str] = "gaussian-mixture"
+    weights: Vector  # (k,), positive, adding up to 1
+    means: Matrix  # (k, s)
+    covariances: NDArray[np.float64]  # (k, s, s)
+
+    @property
+    def bandwidth(self) -> float:
+        return float("nan")
+
+    @property
+    def n_columns(self) -> int:
+        return self.means.shape[1]
+
+    @property
+    def components(self) -> list[GaussianBlock]:
+        return [GaussianBlock(mean, cov) for mean, cov in zip(self.means, self.covariances, strict=True)]
+
+    def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
+        logs = np.column_stack([component.score_samples(X) for component in self.components])
+        log_density: Vector = logsumexp(logs + np.log(self.weights), axis=1)
+        return log_density
+
+    def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
+        chosen = rng.choice(len(self.weights), size=n_samples, p=self.weights / self.weights.sum())
+        rows = np.empty((n_samples, self.n_columns))
+        for k, component in enumerate(self.components):
+            rows[chosen == k] = component.sample(int((chosen == k).sum()), rng)
+        return rows
+
+    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
+        return {"weights": self.weights, "means": self.means, "covariances": self.covariances}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> MixtureBlock:
+        weights, means, covariances = (arrays[name] for name in ("weights", "means", "covariances"))
+        fits = weights.ndim == 1 and means.ndim == 2 and covariances.shape == (*means.shape, means.shape[1])
+        if not fits or len(weights) != len(means) or not (weights > 0).all():
+            raise ValueError("a mixture needs positive weights, and as many means and covariance matrices")
+        if not np.isfinite(means).all() or not np.isfinite(covariances).all():
+            raise ValueError("the means and covariances of a mixture are finite")
+        return cls(weights, means, covariances)

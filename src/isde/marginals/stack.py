@@ -1,0 +1,159 @@
+"""A convex combination of experts for each subset: kernel densities of several bandwidths and Gaussian mixtures.
+
+Where a single bandwidth must serve the narrow and the wide parts of a density at once, and one far row can ruin a
+score, a combination takes each where it is good. Weights come from held-out log-densities (`engine.stacking`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from isde.engine import scoring, stacking
+from isde.engine.direct import Folds
+from isde.marginals.kde import KDEBlock, contiguous_folds, warn_few_rows
+from isde.marginals.marginal import Block, MarginalScores, Matrix, Vector, in_words
+from isde.marginals.mixture import MixtureBlock
+from isde.progress import Advance, say
+from isde.subsets import Subset, SubsetFamily
+
+NARROWEST, WIDEST = 0.005, 0.5
+"""Kernel bandwidths on the rescaled data. Wider is the business of the Gaussians; narrower that of small components."""
+
+DOUBLINGS = 4
+"""Mixtures of 1, 2, 4, 8 and 16 components."""
+
+SUBSETS_PER_TASK = 8
+
+
+@dataclass(frozen=True)
+class StackBlock:
+    """sum_j kernel_weights[j] KDE(centres, bandwidths[j]) + sum_k weights[k] N(means[k], covariances[k])."""
+
+    kind: ClassVar[str] = "stack"
+    centres: Matrix
+    bandwidths: Vector  # of the kernel densities that have weight
+    kernel_weights: Vector
+    weights: Vector  # of the Gaussians that have weight, all mixtures together
+    means: Matrix
+    covariances: NDArray[np.float64]
+
+    @property
+    def bandwidth(self) -> float:
+        """None of its own: there are several."""
+        return float("nan")
+
+    @property
+    def n_columns(self) -> int:
+        return self.centres.shape[1]
+
+    def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
+        share = self.weights.sum()
+        logs = [MixtureBlock(self.weights / share, self.means, self.covariances).score_samples(X) + np.log(share)]
+        for weight, bandwidth in zip(self.kernel_weights, self.bandwidths, strict=True):
+            logs.append(KDEBlock(self.centres, float(bandwidth)).score_samples(X, n_jobs) + np.log(weight))
+        log_density: Vector = logsumexp(np.stack(logs), axis=0)
+        return log_density
+
+    def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
+        shares = np.append(self.kernel_weights, self.weights.sum())
+        experts: list[Block] = [KDEBlock(self.centres, float(h)) for h in self.bandwidths]
+        experts.append(MixtureBlock(self.weights / shares[-1], self.means, self.covariances))
+        chosen = rng.choice(len(shares), size=n_samples, p=shares / shares.sum())
+        rows = np.empty((n_samples, self.n_columns))
+        for e, expert in enumerate(experts):
+            rows[chosen == e] = expert.sample(int((chosen == e).sum()), rng)
+        return rows
+
+    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
+        names = ("centres", "bandwidths", "kernel_weights", "weights", "means", "covariances")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> StackBlock:
+        MixtureBlock.from_arrays(arrays)
+        centres, bandwidths, kernel_weights = (arrays[name] for name in ("centres", "bandwidths", "kernel_weights"))
+        if bandwidths.ndim != 1 or bandwidths.shape != kernel_weights.shape or not (kernel_weights > 0).all():
+            raise ValueError("a stack needs as many positive weights as bandwidths")
+        if not (bandwidths > 0).all() or centres.ndim != 2 or not np.isfinite(centres).all():
+            raise ValueError("a stack needs positive bandwidths and a matrix of finite centres")
+        return cls(centres, bandwidths, kernel_weights, *(arrays[n] for n in ("weights", "means", "covariances")))
+
+
+@dataclass(frozen=True)
+class StackMarginal:
+    """Kernel densities and Gaussian mixtures, combined; of `bandwidths` only the range matters."""
+
+    bandwidths: Sequence[float] | None = None
+    cv: int = 5
+
+    def score_subsets(
+        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
+    ) -> MarginalScores:
+        fold = self._folds(len(X_fit))
+        tasks = [
+            (X_fit, X_score, family[start : start + SUBSETS_PER_TASK], fold, self._ladder())
+            for start in range(0, len(family), SUBSETS_PER_TASK)
+        ]
+        scores: list[float] = []
+        at_once = 4 * effective_n_jobs(n_jobs)
+        with scoring.workers(n_jobs) as run:
+            for start in range(0, len(tasks), at_once):
+                for part in run(_score_subsets, tasks[start : start + at_once]):
+                    scores += part
+                    advance(len(part))
+        return MarginalScores(np.array(scores), np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
+
+    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
+        say("Measuring (the first run on a machine compiles for some seconds)")
+        middle = [family[len(family) // 2]]  # of the size that a subset has in the middle: most have that or more
+        for _ in range(2):
+            start = time.perf_counter()
+            _score_subsets(X_fit, X_score, middle, self._folds(len(X_fit)), self._ladder())
+            seconds = (time.perf_counter() - start) * len(family) / effective_n_jobs(n_jobs)
+        return (
+            f"{len(family):,} subsets of {family.n_columns} columns, {len(self._ladder())} bandwidths and "
+            f"{DOUBLINGS + 1} mixtures, {len(X_fit):,} rows to fit on, {len(X_score):,} to score: {in_words(seconds)}"
+        )
+
+    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> StackBlock:
+        warn_few_rows(len(X), self.cv)
+        ladder = self._ladder()
+        stack = stacking.fit_stack(X, self._folds(len(X)), ladder, DOUBLINGS)
+        kept = stack.kernel_weights > 0
+        mixtures = stack.mixtures
+        weights = np.concatenate([w * own for w, own in zip(stack.mixture_weights, mixtures.weights, strict=True)])
+        used = weights > 0
+        means, covariances = np.concatenate(mixtures.means), np.concatenate(mixtures.covariances)
+        return StackBlock(X, ladder[kept], stack.kernel_weights[kept], weights[used], means[used], covariances[used])
+
+    def _folds(self, n_rows: int) -> NDArray[np.int64]:
+        return _fold_numbers(contiguous_folds(n_rows, self.cv), n_rows)
+
+    def _ladder(self) -> Vector:
+        if self.bandwidths is None:
+            return stacking.bandwidth_ladder(NARROWEST, WIDEST)
+        return stacking.bandwidth_ladder(float(np.min(self.bandwidths)), float(np.max(self.bandwidths)))
+
+
+def _fold_numbers(folds: Folds, n_rows: int) -> NDArray[np.int64]:
+    numbers = np.empty(n_rows, dtype=np.int64)
+    for number, (_, held_out) in enumerate(folds):
+        numbers[held_out] = number
+    return numbers
+
+
+def _score_subsets(
+    X_fit: Matrix, X_score: Matrix, subsets: Sequence[Subset], fold: NDArray[np.int64], ladder: Vector
+) -> list[float]:
+    return [
+        stacking.score_subset(X_fit[:, subset], X_score[:, subset], fold, ladder, DOUBLINGS)
+        for subset in map(list, subsets)
+    ]

@@ -1,0 +1,111 @@
+"""Kernel densities of pairs of columns, multiplied along a tree, as the density of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isde.marginals.kde import KDEBlock
+from isde.marginals.marginal import Matrix, Vector
+
+ROWS_AT_ONCE_BYTES = 1 << 25
+
+
+@dataclass(frozen=True)
+class TreeBlock:
+    """f(x) = f_1(x_p, x_c) prod_{e > 1} f_e(x_p, x_c) / g_e(x_p), over the edges e = (p, c) of a tree.
+
+    f_e is a kernel density of two columns, g_e one of the parent p alone, all with the same centres. Where g_e has
+    the bandwidth that f_e has along p, it is the marginal of f_e, each factor is a conditional density of x_c
+    given x_p, and f integrates to exactly 1.
+    """
+
+    kind: ClassVar[str] = "tree"
+    centres: Matrix  # (n, s)
+    edges: NDArray[np.int64]  # (s - 1, 2): parent and child; a parent is the root or the child of an earlier edge
+    pair_bandwidths: Matrix  # (s - 1, 2): of f_e, along the parent and along the child
+    parent_bandwidths: Vector  # (s - 1,): of g_e; the first one divides nothing
+
+    @property
+    def bandwidth(self) -> float:
+        return float("nan")
+
+    @property
+    def n_columns(self) -> int:
+        return self.centres.shape[1]
+
+    def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
+        log_density = np.zeros(len(X))
+        for i, (edge, h) in enumerate(zip(self.edges, self.pair_bandwidths, strict=True)):
+            log_density += log_kernel_density(X[:, edge], self.centres[:, edge], h, n_jobs)
+            if i > 0:
+                parent, g = edge[:1], self.parent_bandwidths[i : i + 1]
+                log_density -= log_kernel_density(X[:, parent], self.centres[:, parent], g, n_jobs)
+        return log_density
+
+    def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
+        """Rows drawn along the tree: the first pair, then each child given its parent, all exactly.
+
+        Where g_e is not the marginal of f_e there is no density to draw from; these rows follow the one in which it
+        is.
+        """
+        X = np.empty((n_samples, self.n_columns))
+        for i, (edge, h) in enumerate(zip(self.edges, self.pair_bandwidths, strict=True)):
+            if i == 0:
+                chosen = rng.randint(len(self.centres), size=n_samples)
+                X[:, edge] = self.centres[np.ix_(chosen, edge)] + h * rng.standard_normal((n_samples, 2))
+            else:
+                parent, child = edge
+                chosen = _draw_centres(X[:, parent] / h[0], self.centres[:, parent] / h[0], rng.uniform(size=n_samples))
+                X[:, child] = self.centres[chosen, child] + h[1] * rng.standard_normal(n_samples)
+        return X
+
+    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
+        return {
+            "centres": self.centres,
+            "edges": self.edges,
+            "pair_bandwidths": self.pair_bandwidths,
+            "parent_bandwidths": self.parent_bandwidths,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TreeBlock:
+        tree = cls(**{name: arrays[name] for name in ("centres", "edges", "pair_bandwidths", "parent_bandwidths")})
+        n_edges = tree.centres.shape[1] - 1 if tree.centres.ndim == 2 else 0
+        widths = tree.pair_bandwidths.shape == (n_edges, 2) and tree.parent_bandwidths.shape == (n_edges,)
+        if n_edges < 1 or tree.edges.shape != (n_edges, 2) or not widths or not np.isfinite(tree.centres).all():
+            raise ValueError("a tree needs finite centres, and an edge with its bandwidths for each further column")
+        if not (tree.pair_bandwidths > 0).all() or not (tree.parent_bandwidths > 0).all():
+            raise ValueError("the bandwidths of a tree are positive")
+        reached = [int(tree.edges[0, 0])]
+        for parent, child in tree.edges.tolist():
+            if parent not in reached or child in reached:
+                raise ValueError("the edges do not grow a tree from their first column")
+            reached.append(child)
+        if sorted(reached) != list(range(n_edges + 1)):
+            raise ValueError("the tree does not reach every column")
+        return tree
+
+
+def log_kernel_density(X: Matrix, centres: Matrix, bandwidths: Vector, n_jobs: int | None) -> Vector:
+    """Log-density of each row under Gaussian kernels with a bandwidth for each column."""
+    unit = KDEBlock(np.ascontiguousarray(centres / bandwidths), 1.0)
+    log_density: Vector = unit.score_samples(np.ascontiguousarray(X / bandwidths), n_jobs) - np.log(bandwidths).sum()
+    return log_density
+
+
+def _draw_centres(x: Vector, centres: Vector, uniform: Vector) -> NDArray[np.intp]:
+    """For each x, a centre drawn with probability proportional to exp(-(x - centre)^2 / 2), by inversion."""
+    chosen = np.empty(len(x), dtype=np.intp)
+    step = max(1, ROWS_AT_ONCE_BYTES // (8 * len(centres)))
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)
+        exponents = -0.5 * np.subtract.outer(x[part], centres) ** 2
+        # The nearest centre gets weight 1: the sum cannot underflow, however far x is.
+        cumulated = np.exp(exponents - exponents.max(axis=1, keepdims=True)).cumsum(axis=1)
+        chosen[part] = (cumulated < uniform[part, None] * cumulated[:, -1:]).sum(axis=1)
+    return chosen
