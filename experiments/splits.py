@@ -109,7 +109,7 @@ def methods(case: Case, seed: int) -> dict[str, object]:
         splits |= {
             "5 folds turned": _Turned(KFold(5, shuffle=True, random_state=seed)),
             "10 halvings": RepeatedKFold(n_splits=2, n_repeats=10, random_state=seed),
-            "20 x 0.45": ShuffleSplit(20, train_size=0.45, random_state=seed),
+            "10 x 0.4": ShuffleSplit(10, train_size=0.4, random_state=seed),
         }
     n_jobs = 1 if case.part == "gaussian" else -1
     options = {"marginal": case.part, "n_jobs": n_jobs, "random_state": seed}

@@ -44,7 +44,7 @@ class ISDE(SubsetScoreEstimator):
         and `score_samples`, cloned per subset. Of a list, each block takes the family that scores best.
     split : str, float, splitter or None, default=None
         Which rows fit the marginals and which score them; scores are averaged over splits. "structure" is
-        `ShuffleSplit(10, train_size=0.4)`, which keeps independent blocks apart; "density" is `KFold(5, shuffle=True)`,
+        `ShuffleSplit(20, train_size=0.45)`, which keeps independent blocks apart; "density" is `KFold(5, shuffle=True)`,
         which keeps weak dependence; "paper" is `ShuffleSplit(1, train_size=0.5)`, the fastest. Or a share of rows to
         fit on, or any scikit-learn splitter. None is "structure".
     penalty : "bic", "slope" or None, default=None

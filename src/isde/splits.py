@@ -25,7 +25,7 @@ def resolve_split(split: Any, random_state: RandomState) -> Any:
     name = DEFAULT_SPLIT if split is None else split
     if isinstance(name, str):
         if name == "structure":
-            return ShuffleSplit(10, train_size=0.4, random_state=random_state)
+            return ShuffleSplit(20, train_size=0.45, random_state=random_state)
         if name == "density":
             return KFold(5, shuffle=True, random_state=random_state)
         if name == "paper":

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import i0e, logsumexp
 from sklearn.utils import check_random_state
 
 from isde.partitions import Partition, RandomState
@@ -60,6 +61,33 @@ def _draw_block(size: int, n_samples: int, rng: np.random.RandomState) -> NDArra
         return centres + np.sqrt(XOR_VARIANCE) * rng.standard_normal((n_samples, 3))
     centres = rng.randint(0, 2, size=(n_samples, 1))
     return centres + np.sqrt(MIXTURE_VARIANCE) * rng.standard_normal((n_samples, size))
+
+
+def structured_log_density(X: NDArray[np.float64], structure: Sequence[int]) -> NDArray[np.float64]:
+    """The true log-density of rows from `make_structured`: what no estimator can beat on average."""
+    parts = [_block_log_density(X[:, block]) for block in structure_partition(structure)]
+    return np.sum(parts, axis=0)
+
+
+def _block_log_density(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    size = X.shape[1]
+    if size == 1:
+        return np.where((X[:, 0] >= 0) & (X[:, 0] <= 1), 0.0, -np.inf)
+    if size == 2:
+        # The mean of N(x; r u, v I) over directions u is N(x; 0, v I) exp(-r^2 / 2v) I0(r |x| / v); i0e is I0 scaled.
+        radii, v, length = np.array([1.0, CIRCLE_FACTOR]), CIRCLE_NOISE**2, np.hypot(*X.T)[:, None]
+        rings = np.log(i0e(radii * length / v)) - (length - radii) ** 2 / (2 * v) - np.log(2 * np.pi * v)
+        return logsumexp(rings, axis=1) - np.log(2)
+    if size == 3:
+        y1, y2 = (corner.ravel() for corner in np.meshgrid([0, 1], [0, 1]))
+        return _mixture_log_density(X, np.column_stack([y1, y2, np.abs(y1 - y2)]), XOR_VARIANCE)
+    return _mixture_log_density(X, np.repeat([[0.0], [1.0]], size, axis=1), MIXTURE_VARIANCE)
+
+
+def _mixture_log_density(X: NDArray[np.float64], centres: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+    distances = ((X[:, None] - centres) ** 2).sum(axis=2)
+    constant = 0.5 * X.shape[1] * np.log(2 * np.pi * variance) + np.log(len(centres))
+    return logsumexp(-distances / (2 * variance), axis=1) - constant
 
 
 def block_covariance(structure: Sequence[int], sigma: float) -> NDArray[np.float64]:
