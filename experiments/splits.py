@@ -3,6 +3,7 @@
     python experiments/splits.py gaussian      # Gaussian marginals, strong and weak dependence: about 20 minutes
     python experiments/splits.py kde           # the paper's synthetic structures with kernel marginals: about 30
     python experiments/splits.py table         # the table from results/splits_*.csv, nothing is run
+    python experiments/splits.py draw          # docs/splits.png from them
 
 Each finished repetition is one row per method in results/splits_<part>.csv; a rerun goes on where it stopped. The loss
 is the Kullback-Leibler divergence of the fitted density from the true one; where that has no closed form, what fresh
@@ -209,8 +210,36 @@ def table() -> None:
             )
 
 
+def draw() -> None:
+    import matplotlib.pyplot as plt
+
+    rows = [row for part in REPETITIONS for row in read(RESULTS / f"splits_{part}.csv")]
+    cases = list(dict.fromkeys(row["case"] for row in rows))
+    shown = {"paper": "tab:gray", "structure": "tab:blue", "density": "tab:orange", "BDCS": "tab:green"}
+    figure, axes = plt.subplots(1, 2, figsize=(11, 0.42 * len(cases) + 1.4), sharey=True, layout="constrained")
+    for shift, (method, colour) in enumerate(shown.items()):
+        for y, case in enumerate(cases):
+            own = [row for row in rows if (row["case"], row["method"]) == (case, method)]
+            if not own:
+                continue
+            losses = np.array([float(row["loss"]) for row in own])
+            base = np.array([float(r["loss"]) for r in rows if (r["case"], r["method"]) == (case, "density")])
+            height, spread = y + 0.18 * (shift - 1.5), base.mean()
+            axes[0].plot(100 * np.mean([int(row["exact"]) for row in own]), height, "o", color=colour)
+            error = 200 * (losses - base).std(ddof=1) / np.sqrt(len(losses)) / spread
+            axes[1].errorbar(100 * (losses.mean() / spread - 1), height, xerr=error, fmt="o", color=colour)
+    axes[0].set(xlabel="exact recovery, % of repetitions", yticks=range(len(cases)), yticklabels=cases)
+    axes[0].invert_yaxis()
+    axes[0].axvline(95, color="lightgray", zorder=0)
+    axes[1].set(xlabel="loss against split='density', % (2 paired standard errors)")
+    axes[1].axvline(0, color="lightgray", zorder=0)
+    handles = [plt.Line2D([], [], marker="o", linestyle="", color=c, label=m) for m, c in shown.items()]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
+    figure.savefig(RESULTS.parents[1] / "docs" / "splits.png", dpi=110)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=[*REPETITIONS, "table"])
+    parser.add_argument("part", choices=[*REPETITIONS, "table", "draw"])
     part = parser.parse_args().part
-    table() if part == "table" else run(part)
+    {"table": table, "draw": draw}.get(part, lambda: run(part))()

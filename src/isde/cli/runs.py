@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from isde.scores import SubsetScores
 SUMMARY_FILE = "summary.json"
 
 
-def check_output(folder: Path, *, overwrite: bool) -> None:
+def check_output(
+    folder: Path, *, overwrite: bool, replaceable: frozenset[str] = frozenset({MODEL_FILE, SUMMARY_FILE})
+) -> None:
     """Refuse, before any work, a folder that holds something else or a run that must not be replaced."""
     if folder.is_file():
         raise InputError(f"{folder} is a file: give a folder that does not exist yet.")
@@ -29,18 +32,31 @@ def check_output(folder: Path, *, overwrite: bool) -> None:
     if not folder.is_dir() or not any(folder.iterdir()):
         return
     names = {entry.name for entry in folder.iterdir()}
-    if not names <= {MODEL_FILE, SUMMARY_FILE}:
+    if not names <= replaceable:
         raise InputError(f"{folder} exists and holds other files: give a folder that does not exist yet.")
     if not overwrite:
         raise InputError(f"{folder} holds an earlier run: give another folder, or --overwrite.")
 
 
 def write_run(folder: Path, model: ISDE, summary: dict[str, Any]) -> None:
+    """The folder of a fitted model."""
+
+    def fill(staging: Path) -> None:
+        model.save(staging / MODEL_FILE)
+        write_json(staging / SUMMARY_FILE, summary)
+
+    write_folder(folder, fill)
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     """Fill a new folder beside `folder`, then put it in its place."""
     staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
     try:
-        model.save(staging / MODEL_FILE)
-        (staging / SUMMARY_FILE).write_text(json.dumps(summary, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        fill(staging)
         staging.chmod(0o755)
         earlier = folder.with_name(f"{staging.name}.old")
         if folder.exists():
