@@ -43,10 +43,10 @@ class ISDE(SubsetScoreEstimator):
         by held-out likelihood: better densities on real data, at some ten times the cost), or any estimator with `fit`
         and `score_samples`, cloned per subset. Of a list, each block takes the family that scores best.
     split : str, float, splitter or None, default=None
-        Which rows fit the marginals and which score them; scores are averaged over splits. "structure" is
-        `ShuffleSplit(20, train_size=0.45)`, which keeps independent blocks apart; "density" is `KFold(5, shuffle=True)`,
-        which keeps weak dependence; "paper" is `ShuffleSplit(1, train_size=0.5)`, the fastest. Or a share of rows to
-        fit on, or any scikit-learn splitter. None is "structure".
+        Which rows fit the marginals and which score them; scores are averaged over splits. "structure" keeps
+        independent blocks apart, `ShuffleSplit(20, train_size=0.45)`; "density" keeps weak dependence,
+        `KFold(5, shuffle=True)`; "paper" is the fastest, `ShuffleSplit(1, train_size=0.5)`. Or a share of rows to fit
+        on, or any scikit-learn splitter. None is "structure".
     penalty : "bic", "slope" or None, default=None
         In place of a split, for families with a fixed number of parameters ("gaussian"): all rows are fitted and
         scored, and each parameter has a price, log(n) / 2 or twice the one found by the slope heuristic.
