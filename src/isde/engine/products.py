@@ -58,9 +58,10 @@ LISTED = 8
 """Doubtful rows listed for each task, bandwidth and subset; where there are more, all rows are summed again."""
 
 COARSE_STEP, SECOND_ROUND = 6, 3
-"""Every sixth bandwidth first, then the three of highest bound, then all that may still be the best. Few and full
-rounds: a round makes its kernels anew. Found on four data sets, real and synthetic: 9 to 12 evaluations of 30 in three
-rounds, where one or two bandwidths a round save one evaluation more and need eight rounds or fourteen."""
+"""Every sixth bandwidth first, then one in each of the three gaps of highest bound, then all that may still be the
+best. Few and full rounds: a round makes its kernels anew. Found on four data sets, real and synthetic: 9 to 14
+evaluations of 30 in three rounds, where one or two bandwidths a round save one evaluation more and need eight rounds
+or fourteen."""
 
 GROWTH_STEPS = 3
 """Bandwidths beyond the grid evaluated together, though each is allowed only when the one before it is the best."""
@@ -266,12 +267,13 @@ class BandwidthSearch:
 
     def best(self, report: Report = lambda share: None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Index into `h` for each slot, and whether it lies inside the grid."""
-        todo, contending, at_most = self._first_round(), self.growing, SECOND_ROUND
+        todo, contending = self._first_round(), self.growing
+        gaps: int | None = SECOND_ROUND
         while contending.size:
             if todo.any():
                 self._evaluate(todo)
             report(FIRST_ROUND_SHARE)
-            todo, at_most = self._contenders(contending, at_most), len(self.h)
+            todo, gaps = self._contenders(contending, gaps), None
             contending = np.flatnonzero(todo.any(axis=0))
             if not contending.size:
                 todo, contending = self._grow(), self.growing
@@ -301,8 +303,12 @@ class BandwidthSearch:
             new = fresh[a, eighth]
             self.events.append((at[0][a[new]], work.block[a[new]] * width + eighth[new], row[new]))
 
-    def _contenders(self, slots: NDArray[np.intp], at_most: int) -> NDArray[np.bool_]:
-        """What to evaluate next: for each slot the bandwidths of highest bound, of those that beat its best score."""
+    def _contenders(self, slots: NDArray[np.intp], gaps: int | None) -> NDArray[np.bool_]:
+        """What to evaluate next: for each slot the bandwidths whose bound beats its best score.
+
+        With `gaps`, only the highest of each gap between evaluated bandwidths, and of so many gaps: it may exclude the
+        others of its gap.
+        """
         todo = np.zeros(self.upper.shape, dtype=bool)
         for start in range(0, len(slots), SLOTS_AT_ONCE):
             some = slots[start : start + SLOTS_AT_ONCE]
@@ -315,8 +321,8 @@ class BandwidthSearch:
                 top = np.argmax(bound, axis=0)
                 doubtful = open_.any(axis=0) & evaluated[top, each]
                 new = open_ & ~evaluated & ~doubtful
-                if at_most < len(bound):
-                    new &= bound >= np.partition(np.where(new, bound, -np.inf), -at_most, axis=0)[-at_most]
+                if gaps is not None:
+                    new = _best_in_gaps(np.where(new, bound, -np.inf), evaluated, gaps)
                 todo[grid, some] = new
                 self._resolve(grid.start + top[doubtful], some[doubtful])
                 some = some[doubtful]
@@ -383,6 +389,16 @@ class BandwidthSearch:
         np.add.at(self.log_sums, (i, s), exact_sums(self.tile, self.rows, s, row, self.h[i], self.run))
         self.resolved[h, slot] = True
         self.upper[h, slot] = self.log_sums[h, slot]
+
+
+def _best_in_gaps(bound: Matrix, evaluated: NDArray[np.bool_], gaps: int) -> NDArray[np.bool_]:
+    """The highest bound, over bandwidths, of each gap between evaluated ones, for the highest gaps; -inf is none."""
+    best, gap, slot = np.zeros(bound.shape, dtype=bool), np.cumsum(evaluated, axis=0), np.arange(bound.shape[1])
+    for _ in range(gaps):
+        top = np.argmax(bound, axis=0)
+        best[top, slot] |= bound[top, slot] > -np.inf
+        bound = np.where(gap == gap[top, slot], -np.inf, bound)
+    return best
 
 
 def _eights(by_slot: NDArray[Any]) -> NDArray[Any]:
