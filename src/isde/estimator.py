@@ -60,7 +60,8 @@ class ISDE(SubsetScoreEstimator):
     solver : "auto", "exhaustive", "dynamic" or "milp", default="auto"
         How the best partition is found; all are exact.
     n_jobs : int or None, default=None
-        Workers, as in joblib. The result does not depend on it.
+        Workers, as in joblib. The result does not depend on it, nor on scikit-learn's `working_memory`
+        (`sklearn.config_context`), which bounds what scoring needs beyond data and results: 1,024 MiB unless set.
     random_state : int, RandomState or None, default=None
         Draws the splits.
     verbose : int, default=0
