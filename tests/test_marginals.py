@@ -12,7 +12,8 @@ from sklearn.neighbors import KernelDensity
 import oracles
 from isde import ISDE, fit_blocks, score_subsets
 from isde.errors import ISDEError, ISDEWarning
-from isde.marginals import resolve_marginal
+from isde.marginals import gaussian, resolve_marginal
+from isde.subsets import SubsetFamily
 from oracles import ROUNDING, SINGLE_PRECISION
 
 GRID = [0.03, 0.1, 0.3]
@@ -304,3 +305,17 @@ def test_rows_that_cannot_be_scored_are_refused(X_fit, X_score, complaint):
 def test_blocks_of_no_columns_are_refused(rows):
     with pytest.raises(ValueError, match="max_block_size=0"):
         score_subsets(rows[:60], rows[60:], max_block_size=0)
+
+
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (6, 6), (9, 3)])
+def test_factors_grown_column_by_column_give_the_same_scores_as_one_subset_at_a_time(rng, d, k):
+    X = rng.normal(size=(60, d)) @ rng.normal(size=(d, d))
+    if d == 6:  # a copy, a near copy and a constant column among them
+        X[:, 5], X[:, 3], X[:30, 4] = X[:, 0], 2 * X[:, 1] + 1e-7 * X[:, 2], 1.0
+    centred = X - X[:30].mean(axis=0)
+    C, D = (part.T @ part / 30 for part in (centred[:30], centred[30:]))
+    family = SubsetFamily(d, k)
+    direct = [gaussian.direct_log_densities(C, D, family.members(size)) for size in range(1, k + 1)]
+    found = gaussian.expected_log_densities(C, D, family)
+    np.testing.assert_allclose(found, np.concatenate(direct), rtol=1e-9)
+    assert (found == -np.inf).any() == (d == 6)

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from isde.errors import InputError
 from isde.marginals.marginal import MarginalScores, Matrix, Vector
 from isde.progress import Advance
-from isde.subsets import SubsetFamily
+from isde.subsets import SubsetFamily, binomials
 
 SINGULAR = 1e-12
 """A correlation matrix with a smaller eigenvalue counts as singular: it has no density."""
+
+SMALL_PIVOT = 1e-6
+"""What a column keeps of its variance, given others: with less, digits are lost, and the factor is not trusted."""
 
 SUBSETS_AT_ONCE = 1 << 15
 
@@ -76,16 +80,9 @@ class GaussianMarginal:
         C is the covariance of the fitting rows, D that of the scoring rows about the *fitting* rows' mean.
         """
         centre = self._mean(X_fit)
-        C, D = _second_moment(X_fit - centre), _second_moment(X_score - centre)
-        scores = []
-        for size in range(1, family.max_size + 1):
-            members = family.members(size)
-            for start in range(0, len(members), SUBSETS_AT_ONCE):
-                rows = members[start : start + SUBSETS_AT_ONCE]
-                scores.append(_expected_log_density(C, D, rows))
-                advance(len(rows))
-        n = len(family)
-        return MarginalScores(np.concatenate(scores), np.full(n, np.nan), np.zeros(n, dtype=bool))
+        scores = expected_log_densities(_second_moment(X_fit - centre), _second_moment(X_score - centre), family)
+        advance(len(family))
+        return MarginalScores(scores, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
 
     def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
         return f"{len(family):,} subsets of {family.n_columns} columns in closed form"
@@ -110,12 +107,95 @@ def _second_moment(centred: Matrix) -> Matrix:
     return moment
 
 
-def _expected_log_density(C: Matrix, D: Matrix, subsets: NDArray[np.int16]) -> Vector:
-    """Mean log-density of rows with second moment D under Gaussians with covariance C, for each row of `subsets`."""
+def expected_log_densities(C: Matrix, D: Matrix, family: SubsetFamily) -> Vector:
+    """Mean log-density of rows with second moment D under Gaussians with covariance C, for every subset.
+
+    A subset's Cholesky factor is that of the subset without its last column, and one row more: all subsets cost
+    little more than one row each. Those that are nearly singular are left to `direct_log_densities`.
+    """
+    spread, R, Q = _in_units_of_spread(C, D)
+    values, vectors = np.linalg.eigh(Q)
+    scores = np.empty(len(family))
+    _extend_factors(
+        R,
+        vectors * np.sqrt(np.maximum(values, 0.0)),
+        2 * np.log(np.where(spread > 0, spread, 1.0)) + np.log(2 * np.pi),
+        np.array(family.offsets, dtype=np.int64),
+        binomials(family.n_columns, family.max_size),
+        scores,
+    )
+    doubtful = np.flatnonzero(np.isnan(scores))
+    for size in range(1, family.max_size + 1):
+        start = family.offsets[size]
+        here = doubtful[(doubtful >= start) & (doubtful < family.offsets[size + 1])]
+        for part in np.array_split(here, len(here) // SUBSETS_AT_ONCE + 1) if here.size else []:
+            scores[part] = direct_log_densities(C, D, family.members(size)[part - start])
+    return scores
+
+
+@njit(cache=True, nogil=True)
+def _extend_factors(
+    R: Any,  # in: correlations
+    F: Any,  # in: F F' = second moment of the scoring rows, in the same units
+    constant: Any,  # in: of each column: log of its variance times 2 pi
+    offsets: Any,  # in: position of the first subset of each size
+    choose: Any,  # in: binomial coefficients
+    scores: Any,  # out: by position; NaN where the correlations are nearly singular
+) -> None:
+    """Walk the tree of sorted subsets, each one its parent and a larger column; at depth s the factor has s rows."""
+    d, k = len(R), len(offsets) - 2
+    L, Z = np.zeros((k, k)), np.zeros((k, d))
+    columns, rank = np.full(k, -1), np.zeros(k + 1, dtype=np.int64)
+    log_det, trace, fixed = np.zeros(k + 1), np.zeros(k + 1), np.zeros(k + 1)
+    sound = np.ones(k + 1, dtype=np.bool_)
+    depth = 0
+    while depth >= 0:
+        columns[depth] += 1
+        c = columns[depth]
+        if c == d:
+            depth -= 1
+            continue
+        pivot = R[c, c]
+        for j in range(depth):
+            y = R[columns[j], c]
+            for i in range(j):
+                y -= L[j, i] * L[depth, i]
+            L[depth, j] = y / L[j, j]
+            pivot -= L[depth, j] ** 2
+        sound[depth + 1] = sound[depth] and pivot > SMALL_PIVOT
+        rank[depth + 1] = rank[depth] + choose[c, depth + 1]
+        place = offsets[depth + 1] + rank[depth + 1]
+        if sound[depth + 1]:
+            L[depth, depth] = np.sqrt(pivot)
+            length = 0.0
+            for r in range(d):
+                z = F[c, r]
+                for j in range(depth):
+                    z -= L[depth, j] * Z[j, r]
+                Z[depth, r] = z / L[depth, depth]
+                length += Z[depth, r] ** 2
+            log_det[depth + 1] = log_det[depth] + np.log(pivot)
+            trace[depth + 1] = trace[depth] + length
+            fixed[depth + 1] = fixed[depth] + constant[c]
+            scores[place] = -0.5 * (log_det[depth + 1] + trace[depth + 1] + fixed[depth + 1])
+        else:
+            L[depth, depth] = 1.0
+            scores[place] = np.nan
+        if depth + 1 < k:
+            depth += 1
+            columns[depth] = c
+
+
+def _in_units_of_spread(C: Matrix, D: Matrix) -> tuple[Vector, Matrix, Matrix]:
+    """Standard deviations, and both matrices in these units: "singular" must not depend on the columns' units."""
     spread = np.sqrt(np.diag(C))
-    # Correlations, so that "singular" does not depend on the columns' units; a constant column is singular whatever.
     unit = np.outer(*2 * [np.where(spread > 0, spread, 1.0)])
-    R, Q = C / unit, D / unit
+    return spread, C / unit, D / unit
+
+
+def direct_log_densities(C: Matrix, D: Matrix, subsets: NDArray[np.int16]) -> Vector:
+    """The same for each row of `subsets`, one by one; -inf where C is singular there, or a column constant."""
+    spread, R, Q = _in_units_of_spread(C, D)
     rows, columns = subsets[:, :, None], subsets[:, None, :]
     log_dets = log_determinants(R[rows, columns])
     proper = ~np.isnan(log_dets) & (spread[subsets] > 0).all(axis=1)
