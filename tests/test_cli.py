@@ -568,6 +568,7 @@ def test_more_rows_than_there_are_is_refused_in_the_command_lines_words(tmp_path
 def test_fewer_rows_than_folds_are_warned_of_once_for_each_fit(tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("a,b\n1,2\n2,3.5\n4,5\n3,1\n9,7\n8,2.5\n7,3\n6,9\n", encoding="utf-8")
-    result = CliRunner().invoke(main, ["fit", str(data), "-o", str(tmp_path / "run"), "--jobs", "1"])
+    options = ["--jobs", "1", "--split", "paper"]
+    result = CliRunner().invoke(main, ["fit", str(data), "-o", str(tmp_path / "run"), *options])
     assert result.exit_code == 0
     assert result.stderr.count("Only 4 rows") == 1

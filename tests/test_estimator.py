@@ -69,7 +69,7 @@ def test_the_true_partition_is_recovered_with_gaussians(pairs):
 def test_fit_is_the_algorithm_box(rows):
     """Split, score on the rescaled rows, select, refit the blocks on all rows."""
     X = rows * [3.0, 0.5, 10.0] + [1.0, 2.0, 3.0]
-    model = ISDE(3, random_state=5).fit(X)
+    model = ISDE(3, split="paper", random_state=5).fit(X)
     U = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     ((fit, score),) = ShuffleSplit(1, train_size=0.5, random_state=5).split(U)
     table = score_subsets(U[fit], U[score], max_block_size=3).shifted(-np.log(np.ptp(X, axis=0)))
@@ -196,8 +196,10 @@ def test_a_share_lies_between_zero_and_one(rows, share):
 
 
 def test_what_is_no_split_is_refused(rows):
-    with pytest.raises(TypeError, match="split='half' is neither"):
+    with pytest.raises(ValueError, match="split='half' is unknown: use 'structure', 'density', 'paper'"):
         gaussian(split="half").fit(rows)
+    with pytest.raises(TypeError, match="split=3 is neither"):
+        gaussian(split=3).fit(rows)
 
 
 # --- from a table of scores ------------------------------------------------------------------------------------
@@ -256,6 +258,7 @@ def test_cloning_keeps_every_parameter():
         "max_block_size": 2,
         "marginal": "gaussian",
         "split": 0.3,
+        "penalty": None,
         "bandwidths": [0.1],
         "cv": 3,
         "scale": None,
@@ -358,7 +361,7 @@ def test_a_tied_column_is_named_in_a_warning(rows):
 
 def test_fewer_rows_than_folds_get_a_warning(rows):
     with pytest.warns(ISDEWarning, match="Only 3 rows to fit on for cv=5 folds"):
-        ISDE(1, bandwidths=[0.2], random_state=0).fit(rows[:6])
+        ISDE(1, bandwidths=[0.2], split="paper", random_state=0).fit(rows[:6])
 
 
 # --- bad input -------------------------------------------------------------------------------------------------

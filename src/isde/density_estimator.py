@@ -28,8 +28,8 @@ Vector = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Numbers of the rows to fit on, and of those to score."""
 
-LEAST_ROWS = 4
-"""Two rows to fit on, for two folds, and two to score."""
+LEAST_ROWS = 5
+"""Two rows to fit on, for two folds, by the default split; and as many as there are folds in "density"."""
 
 
 class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -191,9 +191,10 @@ def under(prefix: str, arrays: Arrays) -> Arrays:
 def _params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
     """Constructor parameters as JSON: numbers and names as they are, a splitter by its class and parameters."""
     result = dict(params)
-    if not isinstance(result.get("marginal", ""), str):
+    marginal = result.get("marginal", "")
+    if not all(isinstance(one, str) for one in (marginal if isinstance(marginal, list | tuple) else [marginal])):
         raise InputError(
-            f"A model whose blocks are {type(result['marginal']).__name__} cannot be saved without pickle: save "
+            f"A model whose blocks are {type(marginal).__name__} cannot be saved without pickle: save "
             f"model.subset_scores_, and fit again from it; {', '.join(MARGINAL_NAMES)} can be saved."
         )
     if not isinstance(result.get("bandwidths"), str | None):

@@ -35,7 +35,7 @@ class Stability:
     gains: Matrix  # gain of each block of the partition in each resample, nats, (n, blocks)
     noise: Matrix  # largest gain of any subset of each size >= 2 in rows without structure, (n_null, k - 1)
     simplest: Partition  # the one with the most blocks within one standard error of the best; see `one_error`
-    one_error: float  # standard error over resamples of what the partition gains, nats
+    one_error: float  # standard error of what the partition gains over single columns, nats
 
     @property
     def same_partition(self) -> float:
@@ -84,9 +84,9 @@ def assess(
     verbose: int,
 ) -> Stability:
     """Resample rows without replacement, select again, and compare with rows whose columns are permuted apart."""
-    if n < 2 or n_null < 0:
+    if not all(isinstance(number, int | np.integer) for number in (n, n_null)) or n < 2 or n_null < 0:
         raise ValueError(f"n={n} and n_null={n_null}: at least 2 resamples, and not less than 0 without structure.")
-    rows = int(share * len(X))
+    rows = round(share * len(X))
     if not 0 < share < 1 or rows < 8:
         raise ValueError(f"share={share} of {len(X)} rows must leave at least 8 of them, and be less than 1.")
     rng = check_random_state(random_state)
@@ -96,7 +96,7 @@ def assess(
         for _ in range(n):
             table = score(X[rng.permutation(len(X))[:rows]], rng.randint(2**31 - 1))
             selected.append(select_partition(table).partition)
-            gains.append([table.gain(block) for block in partition])
+            gains.append(all_gains(table)[[table.subsets.index(block) for block in partition]])
             advance(1)
         for _ in range(n_null):
             part = X[rng.permutation(len(X))[:rows]]
@@ -104,7 +104,7 @@ def assess(
             noise.append(largest_gains(score(apart, rng.randint(2**31 - 1))))
             advance(1)
     counts = Counter(selected)
-    one_error = float(np.sum(gains, axis=1).std(ddof=1) / np.sqrt(n))
+    one_error = _standard_error(np.sum(gains, axis=1), rows, len(X))
     return Stability(
         partition,
         scores.names,
@@ -127,11 +127,31 @@ def simplest_within(scores: SubsetScores, tolerance: float) -> Partition:
     return max(close, key=len)
 
 
+def all_gains(scores: SubsetScores) -> Vector:
+    """The gain of every subset over its columns alone; 0 where columns have no density of their own.
+
+    A Gaussian has none for a column that happens to have a single value among the rows drawn.
+    """
+    with np.errstate(invalid="ignore"):
+        gains = scores.scores - scores.subsets.sum_over_members(scores.scores[: scores.n_columns])
+    return np.where(np.isnan(gains), 0.0, gains)
+
+
 def largest_gains(scores: SubsetScores) -> Vector:
     """The largest gain of any subset of each size from 2 on."""
-    gains = scores.scores - scores.subsets.sum_over_members(scores.scores[: scores.n_columns])
-    sizes = range(2, scores.max_block_size + 1)
+    gains, sizes = all_gains(scores), range(2, scores.max_block_size + 1)
     return np.array([gains[scores.subsets.of_size(size)].max() for size in sizes])
+
+
+def _standard_error(values: Vector, n_drawn: int, n_rows: int) -> float:
+    """Of a statistic of all rows, from its values for parts of them: the delete-d jackknife (Shao and Wu 1989).
+
+    Parts of half the rows spread as much as data sets of the full size do: they overlap.
+    """
+    finite = values[np.isfinite(values)]  # -inf: no density for the partition in these rows
+    if len(finite) < 2:
+        return 0.0
+    return float(finite.std(ddof=1) * np.sqrt(n_drawn / (n_rows - n_drawn)))
 
 
 def _together(partitions: list[Partition], n_columns: int) -> Matrix:

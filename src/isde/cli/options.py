@@ -55,7 +55,7 @@ def fit_options(command: Command) -> Command:
             click.option(
                 "--split",
                 type=click.Choice(["structure", "density", "paper"]),
-                help="Rows that fit and rows that score: ten splits that keep independent blocks apart, five folds "
+                help="Rows that fit and rows that score: twenty splits that keep independent blocks apart, five folds "
                 "that keep weak dependence, or the paper's one half.  [default: structure]",
             ),
             click.option("--fit-rows", "-m", type=int, help="One split: rows that fit.  [default: half]"),

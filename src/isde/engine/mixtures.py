@@ -1,11 +1,13 @@
 """Gaussian mixtures for many subsets: expectation-maximisation in float32, each size grown from half of it.
 
 A mixture of 2 G components starts from that of G: every component is split along its longest axis. No draw is
-involved, and each size is had on the way to the next. For cross-validation, the mixture of all rows is the start for
-that of each fold's rows: a few steps away, where a start from nothing would take dozens.
+involved, and each size is had on the way to the next. Component 0 of every mixture stays the Gaussian of all rows,
+with a row's worth of weight: far rows are its business, and blur no other component.
 
-Rows are columns here, (s, m), so that the compiler makes vectors of the innermost loops. All compiled functions share
-this file: numba's disk cache does not notice edits in an imported one.
+Columns are centred at their median and divided by their spread first, in float64, so that float32 serves any units.
+Rows are columns in compiled code, (s, m), and are cut into chunks whose views are indexed from 0: the compiler makes
+vectors of the innermost loops (of `column[start + i]` it makes none: a factor of 7). All compiled functions share this
+file: numba's disk cache does not notice edits in an imported one.
 """
 
 from __future__ import annotations
@@ -21,11 +23,14 @@ F32 = np.float32
 AT_ONCE = 512
 """Rows of a chunk: densities of 16 components stay in the L1 and L2 caches."""
 
-STEPS, FOLD_STEPS = 15, 5
-"""Steps of expectation-maximisation for all rows, and from there for each fold."""
-
 REGULARISATION = 1e-6
-"""Of each column's variance, added to that of each component."""
+"""Of each column's squared spread, and of a component's own variance, added to that variance."""
+
+LEAST_SPREAD = 1e-3
+"""Of a column's standard deviation: its spread is at least that, however close together most of its values are."""
+
+LEAST_PIVOT = 1e-7
+"""Of a variance: what is left of it given the columns before. Float32 sums cannot tell less from nothing."""
 
 LEAST_ROWS = 2.0
 """A component with fewer rows for each of its columns is dropped, and none is split into two smaller ones."""
@@ -33,62 +38,87 @@ LEAST_ROWS = 2.0
 SPLIT = 0.5
 """Share of the variance along the longest axis that the distance of the two halves takes."""
 
-DEAD = F32(-1e30)
+FARTHEST = 1e14
+"""Spreads from the centre: a row farther out counts as if it were here, so that its squares stay in float32."""
+
+DEAD = F32(-3e38)
 """Log-density of a component that was dropped."""
 
 LOG2_2PI = float(np.log2(2 * np.pi))
 HALF_LOG2_E = 0.5 * float(np.log2(np.e))
 
-# Sums may be reordered for vectors; no NaN and no infinity gets in, since data are checked before.
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+# Sums may be reordered for vectors; no NaN and no infinity gets in, since data are checked and bounded before.
 fast = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "nnan"}, error_model="numpy")
 
 
 @dataclass(frozen=True)
 class Mixtures:
-    """Mixtures of 1, 2, 4, ... components for the same columns; dropped components have weight 0."""
+    """A Gaussian, and mixtures of it and 2, 4, ... components, of (x - centre) / spread.
 
-    weights: list[NDArray[np.float64]]
-    means: list[NDArray[np.float64]]
+    Dropped components have weight 0.
+    """
+
+    centre: Vector
+    spread: Vector
+    weights: list[Vector]
+    means: list[Matrix]
     covariances: list[NDArray[np.float64]]
-    held_out: NDArray[np.float32]  # log-density of each row, from the rows of the other folds, (sizes, m)
+
+    def log_densities(self, X: Matrix, size: int) -> NDArray[np.float32]:
+        """Log-density of each row by one of the mixtures, nats in the units of the data."""
+        out = np.empty(len(X), dtype=np.float32)
+        _log_densities(
+            _columns(X, self.centre, self.spread), self.weights[size], self.means[size], self.covariances[size], out
+        )
+        return out - F32(np.log(self.spread).sum())
+
+    def components(self, size: int) -> tuple[Vector, Matrix, NDArray[np.float64]]:
+        """Weights, means and covariances of one of the mixtures, in the units of the data."""
+        alive = self.weights[size] > 0
+        means = self.means[size][alive] * self.spread + self.centre
+        return self.weights[size][alive], means, self.covariances[size][alive] * np.outer(self.spread, self.spread)
 
 
-def grow_mixtures(X: NDArray[np.float64], fold: NDArray[np.int64], doublings: int) -> Mixtures:
-    """Mixtures of 1, 2, ..., 2^doublings components for the rows of X, and their log-densities of held-out rows."""
-    rows = np.ascontiguousarray(X.T, dtype=np.float32)
-    s, m = rows.shape
-    n_folds = int(fold.max()) + 1
-    weights, means, covariances = [], [], []
-    held_out = np.empty((doublings + 1, m), dtype=np.float32)
-    weight, mean, covariance = np.ones(1), X.mean(axis=0)[None], np.atleast_2d(np.cov(X.T, bias=True))[None]
-    floor = REGULARISATION * np.diagonal(covariance[0]).copy()
-    covariance = covariance + np.diag(floor)
-    every = np.ones(m, dtype=np.float32)
-    for level in range(doublings + 1):
-        if level:
-            weight, mean, covariance = _split(weight, mean, covariance, LEAST_ROWS * s / m)
-            _improve(rows, every, weight, mean, covariance, floor, STEPS)
-        for number in range(n_folds):
-            own = weight.copy(), mean.copy(), covariance.copy()
-            _improve(rows, (fold != number).astype(np.float32), *own, floor, FOLD_STEPS if level else 1)
-            here = np.flatnonzero(fold == number)
-            held_out[level, here] = log_densities(np.ascontiguousarray(rows[:, here]), *own)
-        weights.append(weight)
-        means.append(mean)
-        covariances.append(covariance)
-    return Mixtures(weights, means, covariances, held_out)
+def grow_mixtures(X: Matrix, doublings: int, steps: int) -> Mixtures:
+    """The Gaussian of the rows of X, and mixtures of 2, ..., 2^doublings components, each improved `steps` times."""
+    centre, spread = _centre_and_spread(X)
+    standard = (X - centre) / spread
+    s, m = X.shape[1], len(X)
+    covariance = np.cov(standard.T, bias=True).reshape(s, s)
+    covariance += np.diag(np.diagonal(covariance) == 0)  # a single value says nothing of the width of a column
+    _make_proper(covariance)
+    gaussian = np.ones(1), standard.mean(axis=0)[None], covariance[None]
+    grown, rows = [gaussian], _columns(X, centre, spread)
+    mixture = np.array([1, m]) / (m + 1), np.repeat(gaussian[1], 2, axis=0), np.repeat(gaussian[2], 2, axis=0)
+    for _ in range(doublings):
+        mixture = _split(*mixture, LEAST_ROWS * s / m)
+        _improve(rows, *mixture, steps)
+        grown.append(mixture)
+    weights, means, covariances = map(list, zip(*grown, strict=True))
+    return Mixtures(centre, spread, weights, means, covariances)
 
 
-def log_densities(
-    rows: NDArray[np.float32],
-    weight: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-) -> NDArray[np.float32]:
-    """Log-density of each row (a column of `rows`), in nats."""
-    out = np.empty(rows.shape[1], dtype=np.float32)
-    _log_densities(rows, weight, mean, covariance, out)
-    return out
+def _centre_and_spread(X: Matrix) -> tuple[Vector, Vector]:
+    """Median, and the standard deviation of a Gaussian with the same quartiles, so that no far row blurs the others.
+
+    Where the quartiles are equal, and where it is less, the standard deviation; 1 where there is a single value.
+    """
+    low, centre, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
+    farthest = np.abs(X - centre).max(axis=0)
+    unit = np.where(farthest > 0, farthest, 1.0)  # squares of very small or large columns would leave float64
+    deviation = unit * np.sqrt((((X - centre) / unit) ** 2).mean(axis=0))
+    quartiles = np.where(high > low, (high - low) / 1.349, np.inf)
+    spread = np.clip(quartiles, LEAST_SPREAD * deviation, deviation)
+    return centre, np.where(spread > 0, spread, 1.0)
+
+
+def _columns(X: Matrix, centre: Vector, spread: Vector) -> NDArray[np.float32]:
+    """(X - centre) / spread as float32, a row for each column."""
+    standard = np.clip((X - centre) / spread, -FARTHEST, FARTHEST)
+    return np.ascontiguousarray(standard.T, dtype=np.float32)
 
 
 @fast
@@ -99,7 +129,7 @@ def _log_densities(rows: Any, weight: Any, mean: Any, covariance: Any, out: Any)
     for start in range(0, rows.shape[1], AT_ONCE):
         n = min(AT_ONCE, rows.shape[1] - start)
         _joint(rows, start, n, level, centre, factor, joint, z)
-        _shares(joint, n, top, total)
+        _shares(level, joint, n, top, total)
         for i in range(n):
             out[start + i] = F32((top[i] + np.log2(total[i])) * np.log(2.0))
 
@@ -107,14 +137,12 @@ def _log_densities(rows: Any, weight: Any, mean: Any, covariance: Any, out: Any)
 @fast
 def _improve(
     rows: Any,  # in: (s, m)
-    keep: Any,  # in: 1 for the rows that count
     weight: Any,  # in, out
     mean: Any,  # in, out
     covariance: Any,  # in, out
-    floor: Any,  # in: added to each component's variances
     steps: int,  # in
 ) -> None:
-    """Steps of expectation-maximisation."""
+    """Steps of expectation-maximisation for all components but the first."""
     s, m, n_components = len(rows), rows.shape[1], len(weight)
     joint, top, total, z = _scratch(n_components)
     count, first = np.zeros(n_components), np.zeros((n_components, s))
@@ -126,17 +154,15 @@ def _improve(
         for start in range(0, m, AT_ONCE):
             n = min(AT_ONCE, m - start)
             _joint(rows, start, n, level, centre, factor, joint, z)
-            _shares(joint, n, top, total)
-            for i in range(n):
-                total[i] = keep[start + i] / total[i]
-            _add_moments(rows, start, n, centre, joint, total, z, count, first, second)
-        _maximise(count, first, second, centre, floor, weight, mean, covariance)
+            _shares(level, joint, n, top, total)
+            _add_moments(rows, start, n, level, centre, joint, total, z, count, first, second)
+        _maximise(count, first, second, centre, weight, mean, covariance)
 
 
 @fast
 def _scratch(n_components: int) -> Any:
     joint = np.empty((n_components, AT_ONCE), dtype=np.float32)
-    return joint, np.empty(AT_ONCE, np.float32), np.empty(AT_ONCE, np.float32), np.empty((2, AT_ONCE), np.float32)
+    return joint, np.empty(AT_ONCE, np.float32), np.empty(AT_ONCE, np.float32), np.empty(AT_ONCE, np.float32)
 
 
 @fast
@@ -144,15 +170,15 @@ def _prepared(weight: Any, covariance: Any) -> Any:
     """For each component: log2 of its density at the mean, and the factor that whitens, scaled for powers of two."""
     n_components, s = len(weight), covariance.shape[1]
     level, factor = np.full(n_components, DEAD, np.float32), np.zeros((n_components, s, s), np.float32)
+    L = np.zeros((s, s))
     for g in range(n_components):
         if weight[g] <= 0:
             continue
-        L = np.linalg.cholesky(covariance[g])
+        _cholesky(covariance[g], L)
         constant = np.log2(weight[g]) - 0.5 * s * LOG2_2PI
-        for r in range(s):  # row r of the inverse of L, by forward substitution
+        for r in range(s):
             constant -= np.log2(L[r, r])
-            factor[g, r, r] = F32(1.0 / L[r, r])
-        for c in range(s):
+        for c in range(s):  # column c of the inverse of L, by forward substitution
             column = np.zeros(s)
             column[c] = 1.0 / L[c, c]
             for r in range(c + 1, s):
@@ -166,39 +192,72 @@ def _prepared(weight: Any, covariance: Any) -> Any:
 
 
 @fast
+def _cholesky(covariance: Any, L: Any) -> bool:  # in; out
+    """Fill the lower triangle of L; whether every pivot is clearly positive."""
+    for r in range(len(covariance)):
+        for c in range(r + 1):
+            left = covariance[r, c]
+            for i in range(c):
+                left -= L[r, i] * L[c, i]
+            if r > c:
+                L[r, c] = left / L[c, c]
+            elif left < LEAST_PIVOT * covariance[r, r]:
+                return False
+            else:
+                L[r, r] = np.sqrt(left)
+    return True
+
+
+@fast
+def _make_proper(covariance: Any) -> None:  # in, out
+    """Add to the variances: what a spread of 1 asks for, and as much of their own as rounding makes necessary."""
+    s, more = len(covariance), REGULARISATION
+    L = np.zeros((s, s))
+    for r in range(s):
+        covariance[r, r] = max(covariance[r, r], 0.0) + REGULARISATION
+    while True:
+        for r in range(s):
+            covariance[r, r] *= 1.0 + more
+        if _cholesky(covariance, L):
+            return
+        more *= 10.0
+
+
+@fast
 def _joint(rows: Any, start: int, n: int, level: Any, centre: Any, factor: Any, joint: Any, z: Any) -> None:
     """joint[g, i] = log2 of weight times density of row start + i in component g."""
-    s = len(rows)
+    s, whitened = len(rows), z[:n]
     for g in range(len(level)):
-        out = joint[g]
-        for i in range(n):
-            out[i] = level[g]
         if level[g] == DEAD:
             continue
+        out = joint[g, :n]
+        out[:] = level[g]
         for r in range(s):
-            a, mu, column, whitened = factor[g, r, 0], centre[g, 0], rows[0], z[0]
+            a, mu, column = factor[g, r, 0], centre[g, 0], rows[0, start : start + n]
             for i in range(n):
-                whitened[i] = a * (column[start + i] - mu)
+                whitened[i] = a * (column[i] - mu)
             for c in range(1, r + 1):
-                a, mu, column = factor[g, r, c], centre[g, c], rows[c]
+                a, mu, column = factor[g, r, c], centre[g, c], rows[c, start : start + n]
                 for i in range(n):
-                    whitened[i] += a * (column[start + i] - mu)
+                    whitened[i] += a * (column[i] - mu)
             for i in range(n):
                 out[i] -= whitened[i] * whitened[i]
 
 
 @fast
-def _shares(joint: Any, n: int, top: Any, total: Any) -> None:
+def _shares(level: Any, joint: Any, n: int, top: Any, total: Any) -> None:
     """joint[g, i] -> 2^(joint[g, i] - top[i]), top[i] their largest, total[i] their sum."""
-    for i in range(n):
-        top[i] = joint[0, i]
-        total[i] = F32(0.0)
-    for g in range(1, len(joint)):
-        row = joint[g]
-        for i in range(n):
-            top[i] = max(top[i], row[i])
+    top, total = top[:n], total[:n]
+    top[:], total[:] = DEAD, F32(0.0)
     for g in range(len(joint)):
-        row = joint[g]
+        if level[g] != DEAD:
+            row = joint[g, :n]
+            for i in range(n):
+                top[i] = max(top[i], row[i])
+    for g in range(len(joint)):
+        if level[g] == DEAD:
+            continue
+        row = joint[g, :n]
         for i in range(n):
             x = max(row[i] - top[i], F32(-126.0))
             whole = np.floor(x + F32(0.5))
@@ -214,46 +273,56 @@ def _shares(joint: Any, n: int, top: Any, total: Any) -> None:
 
 @fast
 def _add_moments(
-    rows: Any, start: int, n: int, centre: Any, joint: Any, total: Any, z: Any, count: Any, first: Any, second: Any
+    rows: Any,
+    start: int,
+    n: int,
+    level: Any,
+    centre: Any,
+    joint: Any,
+    total: Any,
+    z: Any,
+    count: Any,
+    first: Any,
+    second: Any,
 ) -> None:
     """Add each component's shares of the rows, and the first and second moments about its centre."""
-    s = len(rows)
-    for g in range(len(joint)):
-        share = joint[g]
+    s, weighted = len(rows), z[:n]
+    for i in range(n):
+        total[i] = F32(1.0) / total[i]
+    for g in range(1, len(joint)):
+        if level[g] == DEAD:
+            continue
+        share, part = joint[g, :n], total[:n]
         sum_ = F32(0.0)
         for i in range(n):
-            share[i] *= total[i]
+            share[i] *= part[i]
             sum_ += share[i]
         count[g] += sum_
-        if sum_ == 0:
-            continue
         for r in range(s):
-            column, mu, weighted = rows[r], centre[g, r], z[0]
+            column, mu = rows[r, start : start + n], centre[g, r]
             sum_ = F32(0.0)
             for i in range(n):
-                weighted[i] = share[i] * (column[start + i] - mu)
+                weighted[i] = share[i] * (column[i] - mu)
                 sum_ += weighted[i]
             first[g, r] += sum_
             for c in range(r + 1):
-                column, mu = rows[c], centre[g, c]
+                column, mu = rows[c, start : start + n], centre[g, c]
                 sum_ = F32(0.0)
                 for i in range(n):
-                    sum_ += weighted[i] * (column[start + i] - mu)
+                    sum_ += weighted[i] * (column[i] - mu)
                 second[g, r, c] += sum_
 
 
 @fast
-def _maximise(
-    count: Any, first: Any, second: Any, centre: Any, floor: Any, weight: Any, mean: Any, covariance: Any
-) -> None:
-    """Weights, means and covariances from the moments; a component with too few rows is dropped."""
-    s = first.shape[1]
-    for g in range(len(count)):
-        if count[g] < LEAST_ROWS * s:
+def _maximise(count: Any, first: Any, second: Any, centre: Any, weight: Any, mean: Any, covariance: Any) -> None:
+    """Weights, means and covariances from the moments; a component with too few rows is dropped, but for the last."""
+    s, largest = first.shape[1], 1 + np.argmax(count[1:])
+    for g in range(1, len(count)):
+        if count[g] < LEAST_ROWS * s and g != largest:
             count[g] = 0.0
-    rows = count.sum()
-    for g in range(len(count)):
-        weight[g] = count[g] / rows
+    rows = count[1:].sum()
+    for g in range(1, len(count)):
+        weight[g] = (1.0 - weight[0]) * count[g] / rows
         if count[g] == 0:
             continue
         for r in range(s):
@@ -261,33 +330,33 @@ def _maximise(
             for c in range(r + 1):
                 moment = second[g, r, c] - first[g, r] * first[g, c] / count[g]
                 covariance[g, r, c] = covariance[g, c, r] = moment / count[g]
-            covariance[g, r, r] = max(covariance[g, r, r], 0.0) + floor[r]
+        _make_proper(covariance[g])
 
 
 @fast
 def _split(weight: Any, mean: Any, covariance: Any, least: float) -> Any:
-    """Twice as many components: each one as two halves along its longest axis, or as it is where it is small."""
+    """Each component but the first as two halves along its longest axis, or as it is where it is small."""
     n_components, s = mean.shape
-    weights, means = np.zeros(2 * n_components), np.zeros((2 * n_components, s))
-    covariances = np.zeros((2 * n_components, s, s))
-    for g in range(n_components):
-        a, b = 2 * g, 2 * g + 1
+    weights, means = np.zeros(2 * n_components - 1), np.zeros((2 * n_components - 1, s))
+    covariances = np.zeros((2 * n_components - 1, s, s))
+    weights[0], means[0], covariances[0] = weight[0], mean[0], covariance[0]
+    for g in range(1, n_components):
+        a, b = 2 * g - 1, 2 * g
         for half in (a, b):
             means[half], covariances[half] = mean[g], covariance[g]
         if weight[g] < 2 * least:
             weights[a] = weight[g]
             continue
         weights[a] = weights[b] = weight[g] / 2
-        axis = np.ones(s) / np.sqrt(s) + covariance[g, 0] / covariance[g, 0, 0] / s
-        length = 0.0
-        for _ in range(30):  # power iteration
-            axis = np.dot(covariance[g], axis)
-            length = np.sqrt((axis * axis).sum())
-            axis /= length
+        lengths, axes = np.linalg.eigh(covariance[g])
         for r in range(s):
-            means[a, r] -= np.sqrt(SPLIT * length) * axis[r]
-            means[b, r] += np.sqrt(SPLIT * length) * axis[r]
+            step = np.sqrt(SPLIT * lengths[-1]) * axes[r, -1]
+            means[a, r] -= step
+            means[b, r] += step
             for c in range(s):
-                covariances[a, r, c] -= SPLIT * length * axis[r] * axis[c]
-                covariances[b, r, c] -= SPLIT * length * axis[r] * axis[c]
+                along = SPLIT * lengths[-1] * axes[r, -1] * axes[c, -1]
+                covariances[a, r, c] -= along
+                covariances[b, r, c] -= along
+        _make_proper(covariances[a])
+        _make_proper(covariances[b])
     return weights, means, covariances

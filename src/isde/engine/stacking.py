@@ -18,15 +18,22 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from isde.engine.mixtures import Mixtures, grow_mixtures, log_densities
+from isde.engine.mixtures import Mixtures, grow_mixtures
 
 F32 = np.float32
 CENTRES_AT_ONCE = 512
+GROUP = 4
+"""Bandwidths, each half of the one before, whose kernels come from one exponential (`_add_four_sums`)."""
+
 LEAST_WEIGHT = 1e-4
 """An expert with less is left out: it costs time for each row to be scored, and says nothing."""
 
 WEIGHT_STEPS = 300
 WEIGHT_TOLERANCE = 1e-5
+
+FARTHEST, LARGEST_RATE = 1e14, 1e30
+"""Widest bandwidths that a row is away from the median, at most, and squared ratios of bandwidths: so that squares stay
+in float32."""
 
 NOTHING = -1e30
 """The log-density of an expert that does not see a row."""
@@ -48,39 +55,45 @@ class Stack:
 
 
 def bandwidth_ladder(low: float, high: float) -> Vector:
-    """Bandwidths from `high` down to `low` or just below, each half of the one before, an even number of them.
+    """Bandwidths from `high` down to `low` or just below, each half of the one before.
 
-    >>> bandwidth_ladder(0.01, 0.5).tolist()
-    [0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625]
+    >>> bandwidth_ladder(0.05, 0.5).tolist()
+    [0.5, 0.25, 0.125, 0.0625, 0.03125]
     """
     n = int(np.ceil(np.log2(high / low) - 1e-9)) + 1
-    ladder: Vector = high * 0.5 ** np.arange(n + n % 2, dtype=np.float64)
+    ladder: Vector = high * 0.5 ** np.arange(n, dtype=np.float64)
     return ladder
 
 
-def fit_stack(X: Matrix, fold: NDArray[np.int64], bandwidths: Vector, doublings: int) -> Stack:
+def fit_stack(X: Matrix, fold: NDArray[np.int64], bandwidths: Vector, doublings: int, steps: int) -> Stack:
     """Experts and their weights for the rows of X; `fold` ascends."""
-    mixtures = grow_mixtures(X, fold, doublings)
-    kernels = _kernel_log_densities(X, fold, X, fold, bandwidths)
-    held_out = np.concatenate([kernels, mixtures.held_out])
-    weights = _weights(held_out, prior=len(bandwidths))
-    return Stack(weights[: len(bandwidths)], mixtures, weights[len(bandwidths) :], held_out)
+    n_kernels = len(bandwidths)
+    held_out = np.empty((n_kernels + doublings + 1, len(X)), dtype=np.float32)
+    held_out[:n_kernels] = _kernel_log_densities(X, fold, X, fold, bandwidths)
+    for number in range(int(fold.max()) + 1):
+        here = fold == number
+        # Grown from nothing. Started from the mixture of all rows, they remember: on 300 rows of noise, 16 components
+        # then seem 0.2 nats better than they are.
+        others = grow_mixtures(X[~here], doublings, steps)
+        for size in range(doublings + 1):
+            held_out[n_kernels + size, here] = others.log_densities(X[here], size)
+    weights = _weights(held_out, prior=n_kernels)
+    mixtures = grow_mixtures(X, doublings, steps)
+    return Stack(weights[:n_kernels], mixtures, weights[n_kernels:], held_out)
 
 
-def score_subset(X_fit: Matrix, X_score: Matrix, fold: NDArray[np.int64], bandwidths: Vector, doublings: int) -> float:
+def score_subset(
+    X_fit: Matrix, X_score: Matrix, fold: NDArray[np.int64], bandwidths: Vector, doublings: int, steps: int
+) -> float:
     """Mean log-density of X_score by the stack of X_fit."""
-    stack = fit_stack(X_fit, fold, bandwidths, doublings)
-    used = np.flatnonzero(stack.kernel_weights)
-    rows = np.ascontiguousarray(X_score.T, dtype=np.float32)
-    nowhere = np.full(len(X_score), -1)
-    parts = [_kernel_log_densities(X_fit, fold, X_score, nowhere, bandwidths)[used]] if used.size else []
-    sizes = np.flatnonzero(stack.mixture_weights)
-    mixtures = stack.mixtures
-    for i in sizes:
-        parts.append(log_densities(rows, mixtures.weights[i], mixtures.means[i], mixtures.covariances[i])[None])
+    stack = fit_stack(X_fit, fold, bandwidths, doublings, steps)
+    group = np.arange(len(bandwidths)) // GROUP
+    used = np.isin(group, group[stack.kernel_weights > 0])  # a group without weight costs nothing
+    logs = [_kernel_log_densities(X_fit, fold, X_score, np.full(len(X_score), -1), bandwidths[used])]
+    sizes = np.flatnonzero(stack.mixture_weights).tolist()
+    logs += [stack.mixtures.log_densities(X_score, size)[None] for size in sizes]
     weights = np.concatenate([stack.kernel_weights[used], stack.mixture_weights[sizes]])
-    logs = np.concatenate(parts).astype(np.float64)
-    return float(logsumexp(logs + np.log(weights)[:, None], axis=0).mean())
+    return float(logsumexp(np.concatenate(logs).astype(np.float64), b=weights[:, None], axis=0).mean())
 
 
 def _kernel_log_densities(
@@ -90,17 +103,27 @@ def _kernel_log_densities(
     query_fold: NDArray[np.int64],
     bandwidths: Vector,
 ) -> NDArray[np.float32]:
-    """Log kernel density of each query by the centres of the other folds, (bandwidths, queries)."""
+    """Log kernel density of each query by the centres of the other folds, (bandwidths, queries).
+
+    Bandwidths are halved from one to the next within each group of four.
+    """
+    if not len(bandwidths):
+        return np.empty((0, len(queries)), dtype=np.float32)
     n_folds = int(centre_fold.max()) + 1
     edges = np.searchsorted(centre_fold, np.arange(n_folds + 1))
-    rate = np.log2(np.e) / (2 * bandwidths**2)
-    sums = np.zeros((len(bandwidths), len(queries)), dtype=np.float32)
-    columns = (np.ascontiguousarray(rows.T, dtype=np.float32) for rows in (centres, queries))
-    _sum_kernels(*columns, edges, query_fold, rate[::2].astype(np.float32), sums)
+    # In units of the widest bandwidth about the median, float32 serves data in any units.
+    middle, unit = np.median(centres, axis=0), bandwidths[0]
+    columns = (
+        np.ascontiguousarray(np.clip((rows - middle) / unit, -FARTHEST, FARTHEST).T, dtype=np.float32)
+        for rows in (centres, queries)
+    )
+    rates = np.log2(np.e) / 2 * np.minimum((unit / bandwidths[::GROUP]) ** 2, LARGEST_RATE)
+    sums = np.zeros((len(rates) * GROUP, len(queries)), dtype=np.float32)
+    _sum_kernels(*columns, edges, query_fold, rates.astype(np.float32), sums)
     own = np.diff(edges)[query_fold] * (query_fold >= 0)
     constant = np.log(len(centres) - own) + centres.shape[1] * (np.log(bandwidths) + 0.5 * np.log(2 * np.pi))[:, None]
     with np.errstate(divide="ignore"):
-        return np.maximum(np.log(sums) - constant, NOTHING).astype(np.float32)
+        return np.maximum(np.log(sums[: len(bandwidths)]) - constant, NOTHING).astype(np.float32)
 
 
 @fast
@@ -109,8 +132,8 @@ def _sum_kernels(
     queries: Any,  # in: (s, q)
     edges: Any,  # in: where each fold starts; fold v ends at edges[v + 1]
     fold: Any,  # in: the fold that each query must not see; -1: none
-    rates: Any,  # in: of every second bandwidth, for powers of two
-    sums: Any,  # out: (bandwidths, q)
+    rates: Any,  # in: of the widest bandwidth of each group, for powers of two
+    sums: Any,  # out: (groups x 4 bandwidths, q)
 ) -> None:
     s, m = centres.shape
     D = np.empty(CENTRES_AT_ONCE, dtype=np.float32)
@@ -121,28 +144,27 @@ def _sum_kernels(
             begin, end = (0, hole) if part == 0 else (after, m)
             for start in range(begin, end, CENTRES_AT_ONCE):
                 n = min(CENTRES_AT_ONCE, end - start)
-                x, column = queries[0, q], centres[0]
+                x, column = queries[0, q], centres[0, start : start + n]
                 for i in range(n):
-                    difference = column[start + i] - x
+                    difference = column[i] - x
                     D[i] = difference * difference
                 for c in range(1, s):
-                    x, column = queries[c, q], centres[c]
+                    x, column = queries[c, q], centres[c, start : start + n]
                     for i in range(n):
-                        difference = column[start + i] - x
+                        difference = column[i] - x
                         D[i] += difference * difference
                 for j in range(len(rates)):
-                    wide, narrow = _two_sums(D, n, rates[j])
-                    sums[2 * j, q] += wide
-                    sums[2 * j + 1, q] += narrow
+                    _add_four_sums(D, n, rates[j], sums[GROUP * j : GROUP * (j + 1), q])
 
 
 @fast
-def _two_sums(D: Any, n: int, rate: Any) -> Any:
-    """Sums of exp2(-rate D) and of its fourth power, the kernel of half the bandwidth; values below 2^-30 are left out.
+def _add_four_sums(D: Any, n: int, rate: Any, out: Any) -> None:  # in; in, out
+    """Add the sums of v = exp2(-rate D) and of v^4, v^16, v^64, the kernels of halved bandwidths.
 
-    So the fourth power is never a denormal number.
+    v below 2^-30 counts as nothing, and so do powers that would be denormal numbers. A fourth power has four times the
+    relative error: 1e-5 after three.
     """
-    wide = narrow = F32(0.0)
+    a = b = c = d = F32(0.0)
     for i in range(n):
         x = max(-rate * D[i], F32(-31.0))
         whole = np.floor(x + F32(0.5))
@@ -152,46 +174,62 @@ def _two_sums(D: Any, n: int, rate: Any) -> Any:
         high = F32(9.6180567e-3) + F32(1.3400428e-3) * t + t2 * F32(1.5461444e-4)
         v = (low + t2 * t2 * high) * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
         v = v if x > F32(-30.0) else F32(0.0)
-        square = v * v
-        wide += v
-        narrow += square * square
-    return wide, narrow
+        a += v
+        v *= v
+        v *= v
+        b += v
+        v = v if x > F32(-30.0 / 4) else F32(0.0)
+        v *= v
+        v *= v
+        c += v
+        v = v if x > F32(-30.0 / 16) else F32(0.0)
+        v *= v
+        v *= v
+        d += v
+    out[0] += a
+    out[1] += b
+    out[2] += c
+    out[3] += d
 
 
 def _weights(logs: NDArray[np.float32], prior: int) -> Vector:
-    """Weights that maximise the mean log-density of the combination; expert `prior` has a row's worth at least."""
-    densities = np.exp(logs - logs.max(axis=0))
-    weights = _improve_weights(densities, np.full(len(logs), 1 / len(logs)), prior)
-    kept = weights >= LEAST_WEIGHT
-    kept[prior] = True
-    weights = np.where(kept, weights, 0.0)
-    return _improve_weights(densities, weights / weights.sum(), prior)
+    """Weights that maximise the mean log-density of the combination; expert `prior` has a row's worth at least.
+
+    They maximise  sum_i log sum_e w_e exp(logs[e, i]) + log w_prior  among those that add up to 1.
+    """
+    weights, kept = np.ones(len(logs)), np.ones(len(logs), dtype=bool)
+    for _ in range(2):
+        # Relative to the best of the experts kept: no row is left without a density by those dropped.
+        densities = np.exp(logs[kept] - logs[kept].max(axis=0))
+        start = weights[kept] / weights[kept].sum()
+        weights[kept] = _improve_weights(densities, start, int(kept[:prior].sum()))
+        kept = weights >= LEAST_WEIGHT
+        kept[prior] = True
+        weights[~kept] = 0.0
+    return weights / weights.sum()
 
 
 @fast
-def _improve_weights(
-    densities: Any, weights: Any, prior: int
-) -> Any:  # in: (experts, rows), weights; returns better ones
+def _improve_weights(densities: Any, weights: Any, prior: int) -> Any:  # in: (experts, rows), (experts,)
+    """Steps of expectation-maximisation from the weights given."""
     n_experts, m = densities.shape
     total = np.empty(m, dtype=np.float32)
     for _ in range(WEIGHT_STEPS):
         total[:] = 0
         for e in range(n_experts):
-            if weights[e] > 0:
-                w, row = F32(weights[e]), densities[e]
-                for i in range(m):
-                    total[i] += w * row[i]
+            w, row = F32(weights[e]), densities[e]
+            for i in range(m):
+                total[i] += w * row[i]
         for i in range(m):
             total[i] = F32(1.0) / total[i]
         change, new = 0.0, weights.copy()
         for e in range(n_experts):
-            if weights[e] > 0:
-                row = densities[e]
-                sum_ = F32(0.0)
-                for i in range(m):
-                    sum_ += row[i] * total[i]
-                new[e] = (weights[e] * sum_ + (1.0 if e == prior else 0.0)) / (m + 1)
-                change = max(change, abs(new[e] - weights[e]))
+            row = densities[e]
+            sum_ = F32(0.0)
+            for i in range(m):
+                sum_ += row[i] * total[i]
+            new[e] = (weights[e] * sum_ + (1.0 if e == prior else 0.0)) / (m + 1)
+            change = max(change, abs(new[e] - weights[e]))
         weights = new
         if change < WEIGHT_TOLERANCE:
             break

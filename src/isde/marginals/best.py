@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isde.errors import InputError
 from isde.marginals.kde import contiguous_folds
 from isde.marginals.marginal import Block, Marginal, MarginalScores, Matrix
 from isde.progress import Advance
@@ -18,6 +19,11 @@ class BestMarginal:
 
     families: tuple[Marginal, ...]
     cv: int = 5
+
+    @property
+    def zero_mean(self) -> bool:
+        """Whether the data's zero has a meaning for one of the families, and must be kept for all."""
+        return any(getattr(marginal, "zero_mean", False) for marginal in self.families)
 
     def score_subsets(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
@@ -42,10 +48,13 @@ class BestMarginal:
         """The family with the best cross-validated log-likelihood on the block's rows, fitted on all of them."""
 
         def held_out(marginal: Marginal) -> float:
-            return sum(
-                float(marginal.fit_block(X[fit], n_jobs=n_jobs).score_samples(X[score], n_jobs).sum())
-                for fit, score in contiguous_folds(len(X), self.cv)
-            )
+            try:
+                return sum(
+                    float(marginal.fit_block(X[fit], n_jobs=n_jobs).score_samples(X[score], n_jobs).sum())
+                    for fit, score in contiguous_folds(len(X), self.cv)
+                )
+            except InputError:  # a singular covariance, which scores -inf among subsets too
+                return -np.inf
 
         return max(self.families, key=held_out).fit_block(X, n_jobs=n_jobs)
 

@@ -7,7 +7,7 @@ score, a combination takes each where it is good. Weights come from held-out log
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from isde.engine import scoring, stacking
 from isde.engine.direct import Folds
+from isde.engine.grid import BandwidthGrid
 from isde.marginals.kde import KDEBlock, contiguous_folds, warn_few_rows
 from isde.marginals.marginal import Block, MarginalScores, Matrix, Vector, in_words
 from isde.marginals.mixture import MixtureBlock
@@ -28,7 +29,10 @@ NARROWEST, WIDEST = 0.005, 0.5
 """Kernel bandwidths on the rescaled data. Wider is the business of the Gaussians; narrower that of small components."""
 
 DOUBLINGS = 4
-"""Mixtures of 1, 2, 4, 8 and 16 components."""
+"""A Gaussian, and mixtures of 2, 4, 8 and 16."""
+
+SCORING_STEPS, FINAL_STEPS = 15, 60
+"""Of expectation-maximisation for each mixture: for each of many subsets, and for the blocks that are kept."""
 
 SUBSETS_PER_TASK = 8
 
@@ -78,12 +82,14 @@ class StackBlock:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> StackBlock:
-        MixtureBlock.from_arrays(arrays)
+        gaussians = MixtureBlock.from_arrays(arrays)
         centres, bandwidths, kernel_weights = (arrays[name] for name in ("centres", "bandwidths", "kernel_weights"))
         if bandwidths.ndim != 1 or bandwidths.shape != kernel_weights.shape or not (kernel_weights > 0).all():
             raise ValueError("a stack needs as many positive weights as bandwidths")
         if not (bandwidths > 0).all() or centres.ndim != 2 or not np.isfinite(centres).all():
             raise ValueError("a stack needs positive bandwidths and a matrix of finite centres")
+        if centres.shape[1] != gaussians.n_columns or not len(centres):
+            raise ValueError("the centres of a stack have as many columns as its Gaussians")
         return cls(centres, bandwidths, kernel_weights, *(arrays[n] for n in ("weights", "means", "covariances")))
 
 
@@ -97,18 +103,12 @@ class StackMarginal:
     def score_subsets(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
     ) -> MarginalScores:
-        fold = self._folds(len(X_fit))
-        tasks = [
-            (X_fit, X_score, family[start : start + SUBSETS_PER_TASK], fold, self._ladder())
-            for start in range(0, len(family), SUBSETS_PER_TASK)
-        ]
+        warn_few_rows(len(X_fit), self.cv)
         scores: list[float] = []
-        at_once = 4 * effective_n_jobs(n_jobs)
         with scoring.workers(n_jobs) as run:
-            for start in range(0, len(tasks), at_once):
-                for part in run(_score_subsets, tasks[start : start + at_once]):
-                    scores += part
-                    advance(len(part))
+            for part in run(_score_subsets, self._tasks(X_fit, X_score, family)):
+                scores += part
+                advance(len(part))
         return MarginalScores(np.array(scores), np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
 
     def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
@@ -126,13 +126,22 @@ class StackMarginal:
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> StackBlock:
         warn_few_rows(len(X), self.cv)
         ladder = self._ladder()
-        stack = stacking.fit_stack(X, self._folds(len(X)), ladder, DOUBLINGS)
-        kept = stack.kernel_weights > 0
-        mixtures = stack.mixtures
-        weights = np.concatenate([w * own for w, own in zip(stack.mixture_weights, mixtures.weights, strict=True)])
-        used = weights > 0
-        means, covariances = np.concatenate(mixtures.means), np.concatenate(mixtures.covariances)
-        return StackBlock(X, ladder[kept], stack.kernel_weights[kept], weights[used], means[used], covariances[used])
+        stack = stacking.fit_stack(X, self._folds(len(X)), ladder, DOUBLINGS, FINAL_STEPS)
+        kept, sizes = stack.kernel_weights > 0, np.flatnonzero(stack.mixture_weights).tolist()
+        weights, means, covariances = zip(*(stack.mixtures.components(size) for size in sizes), strict=True)
+        return StackBlock(
+            X,
+            ladder[kept],
+            stack.kernel_weights[kept],
+            np.concatenate([w * own for w, own in zip(stack.mixture_weights[sizes], weights, strict=True)]),
+            np.concatenate(means),
+            np.concatenate(covariances),
+        )
+
+    def _tasks(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily) -> Iterator[tuple[Any, ...]]:
+        fold, ladder = self._folds(len(X_fit)), self._ladder()
+        for start in range(0, len(family), SUBSETS_PER_TASK):
+            yield X_fit, X_score, family[start : start + SUBSETS_PER_TASK], fold, ladder
 
     def _folds(self, n_rows: int) -> NDArray[np.int64]:
         return _fold_numbers(contiguous_folds(n_rows, self.cv), n_rows)
@@ -140,7 +149,8 @@ class StackMarginal:
     def _ladder(self) -> Vector:
         if self.bandwidths is None:
             return stacking.bandwidth_ladder(NARROWEST, WIDEST)
-        return stacking.bandwidth_ladder(float(np.min(self.bandwidths)), float(np.max(self.bandwidths)))
+        values = BandwidthGrid.of(self.bandwidths).values
+        return stacking.bandwidth_ladder(float(values[0]), float(values[-1]))
 
 
 def _fold_numbers(folds: Folds, n_rows: int) -> NDArray[np.int64]:
@@ -154,6 +164,6 @@ def _score_subsets(
     X_fit: Matrix, X_score: Matrix, subsets: Sequence[Subset], fold: NDArray[np.int64], ladder: Vector
 ) -> list[float]:
     return [
-        stacking.score_subset(X_fit[:, subset], X_score[:, subset], fold, ladder, DOUBLINGS)
+        stacking.score_subset(X_fit[:, subset], X_score[:, subset], fold, ladder, DOUBLINGS, SCORING_STEPS)
         for subset in map(list, subsets)
     ]

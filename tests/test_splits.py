@@ -1,0 +1,230 @@
+"""Splits by name, and penalties in their place: scores equal what is computed by hand."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import isde
+import oracles
+from isde import ISDE, SubsetScores, score_subsets, select_partition
+from isde.marginals import resolve_marginal
+from isde.penalties import _slope_price, check_penalty, penalized
+from isde.splits import DEFAULT_SPLIT, SPLIT_NAMES, resolve_split
+from isde.synthetic import make_block_gaussian
+from oracles import ROUNDING
+
+
+@pytest.mark.filterwarnings("ignore::isde.errors.ISDEWarning")
+@parametrize_with_checks([ISDE(marginal="gaussian", penalty="bic"), ISDE(marginal="gaussian", split="density")])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+# --- splits ----------------------------------------------------------------------------------------------------
+
+PRESETS = {
+    "structure": ShuffleSplit(20, train_size=0.45, random_state=3),
+    "density": KFold(5, shuffle=True, random_state=3),
+    "paper": ShuffleSplit(1, train_size=0.5, random_state=3),
+}
+
+
+def test_every_preset_is_documented():
+    assert tuple(PRESETS) == SPLIT_NAMES
+    described = {
+        "structure": "`ShuffleSplit(20, train_size=0.45)`",
+        "density": "`KFold(5, shuffle=True)`",
+        "paper": "`ShuffleSplit(1, train_size=0.5)`",
+    }
+    documentation = " ".join(ISDE.__doc__.split())
+    assert all(f'"{name}"' in documentation and what in documentation for name, what in described.items())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_the_splitter_it_stands_for(rows, name):
+    ours, expected = (list(splitter.split(rows)) for splitter in (resolve_split(name, 3), PRESETS[name]))
+    assert len(ours) == len(expected)
+    for (fit, score), (expected_fit, expected_score) in zip(ours, expected, strict=True):
+        np.testing.assert_array_equal(fit, expected_fit)
+        np.testing.assert_array_equal(score, expected_score)
+
+
+def test_no_split_means_the_default_preset(rows):
+    assert repr(resolve_split(None, 5)) == repr(resolve_split(DEFAULT_SPLIT, 5))
+    with_none, by_name = (
+        ISDE(3, marginal="gaussian", split=split, random_state=5).fit(rows) for split in (None, DEFAULT_SPLIT)
+    )
+    np.testing.assert_array_equal(with_none.subset_scores_.scores, by_name.subset_scores_.scores)
+
+
+@pytest.mark.parametrize("split", [*SPLIT_NAMES, 0.3, RepeatedKFold(n_splits=2, n_repeats=2, random_state=3)], ids=str)
+@pytest.mark.parametrize("marginal", ["kde", "gaussian"])
+def test_scores_and_errors_are_averages_over_the_splits(rows, split, marginal):
+    splitter = PRESETS.get(split, split) if not isinstance(split, float) else ShuffleSplit(1, train_size=split)
+    splitter.random_state = 3
+    model = ISDE(2, marginal=marginal, split=split, scale=None, random_state=3).fit(rows[:, [0, 2]])
+    tables = [
+        score_subsets(rows[fit][:, [0, 2]], rows[score][:, [0, 2]], max_block_size=2, marginal=marginal)
+        for fit, score in splitter.split(rows)
+    ]
+    found, scores = model.subset_scores_, np.array([table.scores for table in tables])
+    np.testing.assert_allclose(found.scores, scores.mean(axis=0), rtol=0, atol=ROUNDING)
+    if len(tables) == 1:
+        assert np.isnan(found.errors).all()
+    else:
+        squares = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0) / (len(tables) - 1)
+        np.testing.assert_allclose(found.errors, np.sqrt(squares / len(tables)), rtol=0, atol=ROUNDING)
+    np.testing.assert_array_equal(found.bandwidths, np.median([table.bandwidths for table in tables], axis=0))
+
+
+@pytest.mark.parametrize("name", SPLIT_NAMES)
+def test_the_seed_draws_the_splits(rows, name):
+    one, same, other = (
+        ISDE(3, marginal="gaussian", split=name, random_state=seed).fit(rows).subset_scores_.scores
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 1.5, np.nan])
+def test_a_share_lies_between_zero_and_one(share):
+    with pytest.raises(ValueError, match="must be a share of the rows between 0 and 1"):
+        resolve_split(share, 0)
+
+
+@pytest.mark.parametrize("name", ["half", "Structure", ""])
+def test_an_unknown_name_is_refused_with_those_that_are_known(name):
+    with pytest.raises(ValueError, match=f"split='{name}' is unknown: use 'structure', 'density', 'paper', a share"):
+        resolve_split(name, 0)
+
+
+@pytest.mark.parametrize("wrong", [5, True, [0.5], object()])
+def test_what_is_no_split_is_refused(wrong):
+    with pytest.raises(TypeError, match="is neither one of 'structure', 'density', 'paper', nor a share"):
+        resolve_split(wrong, 0)
+
+
+@pytest.mark.parametrize("name", SPLIT_NAMES)
+def test_a_model_with_a_preset_is_saved_and_loaded(rows, tmp_path, name):
+    model = ISDE(2, marginal="gaussian", split=name, random_state=0).fit(rows[:, [0, 2]])
+    model.save(tmp_path / "model.isde")
+    again = isde.load(tmp_path / "model.isde")
+    assert again.split == name
+    np.testing.assert_array_equal(again.subset_scores_.errors, model.subset_scores_.errors)
+
+
+# --- penalties -------------------------------------------------------------------------------------------------
+
+
+def likelihood(X, subset):
+    """Log-likelihood of all rows under their own Gaussian."""
+    W = X[:, list(subset)]
+    return multivariate_normal(W.mean(axis=0), np.cov(W.T, bias=True)).logpdf(W).sum()
+
+
+@pytest.mark.parametrize("scale", ["minmax", None])
+def test_bic_scores_are_likelihood_minus_half_log_n_for_each_parameter(rows, scale):
+    found = ISDE(3, marginal="gaussian", penalty="bic", scale=scale).fit(rows).subset_scores_
+    for subset in oracles.all_subsets(3, 3):
+        s = len(subset)
+        bic = likelihood(rows, subset) - 0.5 * np.log(120) * (s + s * (s + 1) / 2)
+        assert found[subset] == pytest.approx(bic / 120, abs=ROUNDING)
+    assert np.isnan(found.errors).all()
+
+
+def test_a_family_about_zero_pays_for_no_means(rows):
+    marginal = resolve_marginal("gaussian-zero-mean")
+    scores = SubsetScores.from_dict({(0,): 1.0, (1,): 2.0, (0, 1): 4.0})
+    found = penalized(scores, "bic", 100, marginal)
+    price = 0.5 * np.log(100) / 100
+    np.testing.assert_allclose(found.scores, [1 - price, 2 - price, 4 - 3 * price], rtol=0, atol=ROUNDING)
+
+
+def test_the_partition_is_the_one_with_the_best_bic():
+    X, _ = make_block_gaussian([2, 2, 1], 200, sigma=0.6, random_state=1)
+
+    def bic(partition):
+        return sum(likelihood(X, b) - 0.5 * np.log(200) * (len(b) + len(b) * (len(b) + 1) / 2) for b in partition)
+
+    model = ISDE(5, marginal="gaussian", penalty="bic").fit(X)
+    assert model.partition_ == max(oracles.all_partitions(5), key=bic)
+    assert model.selection_.score == pytest.approx(max(map(bic, oracles.all_partitions(5))) / 200, abs=ROUNDING)
+
+
+def price_by_brute_force(X, k):
+    """The kappa, on a fine grid, at which the best of all partitions loses the most parameters; the last of equals."""
+    partitions = oracles.all_partitions(X.shape[1], k)
+    values = np.array([sum(likelihood(X, block) for block in partition) for partition in partitions])
+    dimensions = np.array([sum(len(b) + len(b) * (len(b) + 1) // 2 for b in partition) for partition in partitions])
+    kappas = np.arange(0, 10, 2e-4)
+    best = [min(dimensions[v > v.max() - 1e-9]) for v in (values - kappa * dimensions for kappa in kappas)]
+    drops = -np.diff(best)
+    if drops.max() == 0:
+        return 0.0
+    return kappas[1 + np.flatnonzero(drops == drops.max())[-1]]
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize(("structure", "seed"), [([2, 2, 1], 0), ([3, 2], 1), ([1, 1, 1, 1, 1], 2), ([4, 1], 3)])
+def test_the_slope_is_the_largest_drop_over_all_partitions(structure, seed, k):
+    X, _ = make_block_gaussian(structure, 300, sigma=0.25, random_state=seed)
+    scores = score_subsets(X, X, max_block_size=k, marginal="gaussian")
+    sizes = scores.subsets.sizes.astype(float)
+    found = _slope_price(scores, sizes + sizes * (sizes + 1) / 2, 300)
+    assert found == pytest.approx(price_by_brute_force(X, k), abs=2.1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::isde.errors.ISDEWarning")
+def test_the_slope_penalty_is_twice_the_slope():
+    X, _ = make_block_gaussian([2, 2, 1], 300, sigma=0.25, random_state=0)
+    found = ISDE(5, marginal="gaussian", penalty="slope").fit(X)
+    price = 2 * price_by_brute_force(X, 5)
+    for subset in oracles.all_subsets(5, 5):
+        s = len(subset)
+        expected = (likelihood(X, subset) - price * (s + s * (s + 1) / 2)) / 300
+        assert found.subset_scores_[subset] == pytest.approx(expected, abs=1e-4)
+    assert found.partition_ == select_partition(found.subset_scores_).partition
+
+
+def test_penalties_keep_independent_columns_apart_where_the_likelihood_alone_merges_them():
+    X, truth = make_block_gaussian([2, 2, 1], 400, sigma=0.7, random_state=0)
+    own = score_subsets(X, X, max_block_size=5, marginal="gaussian")
+    assert len(select_partition(own).partition) == 1
+    for penalty in ("bic", "slope"):
+        assert ISDE(5, marginal="gaussian", penalty=penalty).fit(X).partition_ == truth
+
+
+def test_one_column_has_no_slope(rows):
+    assert ISDE(marginal="gaussian", penalty="slope").fit(rows[:, [0]]).partition_ == ((0,),)
+
+
+@pytest.mark.parametrize(
+    ("params", "complaint"),
+    [
+        ({"penalty": "aic", "marginal": "gaussian"}, "penalty='aic' is unknown: use 'bic', 'slope' or None"),
+        ({"penalty": "bic", "marginal": "gaussian", "split": "paper"}, "leave split='paper' out, or the penalty"),
+        ({"penalty": "bic", "marginal": "gaussian", "split": 0.5}, "leave split=0.5 out"),
+        ({"penalty": "bic"}, "needs a family with a fixed number of parameters, such as marginal='gaussian'"),
+        ({"penalty": "slope", "marginal": "stack"}, "needs a family with a fixed number of parameters"),
+        ({"penalty": "bic", "marginal": ["gaussian", "kde"]}, "needs a family with a fixed number of parameters"),
+    ],
+)
+def test_penalties_that_cannot_be_had_are_refused(rows, params, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        ISDE(**params).fit(rows)
+
+
+def test_no_penalty_asks_nothing():
+    check_penalty(None, "paper", resolve_marginal("kde"))
+
+
+def test_a_model_with_a_penalty_is_saved_and_loaded(rows, tmp_path):
+    model = ISDE(3, marginal="gaussian", penalty="bic").fit(rows)
+    model.save(tmp_path / "model.isde")
+    again = isde.load(tmp_path / "model.isde")
+    assert again.penalty == "bic"
+    assert again.partition_ == model.partition_
+    np.testing.assert_array_equal(again.subset_scores_.scores, model.subset_scores_.scores)
