@@ -35,6 +35,7 @@ $(READY): pyproject.toml
 
 bench: $(READY)
 	$(BIN)/python benchmarks/bench_engine.py
+	$(BIN)/python benchmarks/bench_selection.py
 
 clean:
 	$(PYTHON) -c "import shutil; shutil.rmtree('$(VENV)', ignore_errors=True)"

@@ -5,8 +5,8 @@
 
 Every table has the uniform random scores of the paper's running-time table. CBC gets a sparse model of its own kind,
 written by PuLP; the time is that of its `solve` alone, the time to build the model stands beside. A rival that is
-stopped has its time limit printed, with a `>`. The paper's saved scores are read from ../shared/paper and skipped, with
-a word, where that folder is missing.
+stopped has its time limit printed, with a `>`; without PuLP (`pip install pulp`) its column is empty (nan). The paper's
+saved scores are read from ../shared/paper and skipped, with a word, where that folder is missing.
 """
 
 from __future__ import annotations
