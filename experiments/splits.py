@@ -32,6 +32,8 @@ from isde.synthetic import block_covariance, make_block_gaussian, make_structure
 RESULTS = Path(__file__).parent / "results"
 FIELDS = ("case", "method", "seed", "exact", "admissible", "loss", "seconds")
 REPETITIONS = {"gaussian": 40, "kde": 20}
+FIRST_SEED = 5000
+"""The preset was chosen on seeds 0 to 39 and 1000 to 1199, among about twenty rules: results come from others."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,9 @@ def run(part: str) -> None:
         if not done:
             writer.writeheader()
         for case in (case for case in CASES if case.part == part):
-            todo = [seed for seed in range(REPETITIONS[part]) if (case.label, seed) not in done]
+            todo = [
+                seed for seed in range(FIRST_SEED, FIRST_SEED + REPETITIONS[part]) if (case.label, seed) not in done
+            ]
             workers = Parallel(2 if part == "gaussian" else 1, return_as="generator")
             for rows in workers(delayed(repetition)(case, seed) for seed in todo):
                 writer.writerows(rows)
