@@ -17,7 +17,14 @@ from isde import ISDE, fit_blocks, score_subsets
 from isde.engine import mixtures, stacking
 from isde.errors import InputError, ISDEWarning
 from isde.marginals import resolve_marginal
-from isde.marginals.stack import DOUBLINGS, FINAL_STEPS, SCORING_STEPS, StackBlock, StackMarginal
+from isde.marginals.stack import (
+    FINAL_DOUBLINGS,
+    FINAL_STEPS,
+    SCORING_DOUBLINGS,
+    SCORING_STEPS,
+    StackBlock,
+    StackMarginal,
+)
 from oracles import QUADRATURE, ROUNDING
 
 FLOAT32_DENSITY = 2e-4
@@ -235,8 +242,8 @@ def test_components_in_the_units_of_the_data_have_the_same_density(rng):
 @pytest.mark.parametrize("s", [1, 2, 3])
 def test_grown_mixtures_equal_those_in_float64(rng, s):
     X, fresh = np.split(clumps(rng, 900, s), [600])
-    grown = mixtures.grow_mixtures(X, DOUBLINGS, SCORING_STEPS)
-    for size, log_density in enumerate(slow_mixtures(X, DOUBLINGS, SCORING_STEPS)):
+    grown = mixtures.grow_mixtures(X, SCORING_DOUBLINGS, SCORING_STEPS)
+    for size, log_density in enumerate(slow_mixtures(X, SCORING_DOUBLINGS, SCORING_STEPS)):
         assert grown.log_densities(fresh, size).mean() == pytest.approx(log_density(fresh).mean(), abs=FLOAT32_EM)
 
 
@@ -271,11 +278,11 @@ def test_the_first_component_stays_as_it_is_and_takes_far_rows(rng):
 @pytest.mark.parametrize("s", [1, 3, 6])
 def test_few_rows_leave_one_gaussian(rng, n, s):
     X = rng.normal(size=(n, s))
-    grown = mixtures.grow_mixtures(X, DOUBLINGS, 3)
+    grown = mixtures.grow_mixtures(X, SCORING_DOUBLINGS, 3)
     assert all(weight.sum() == pytest.approx(1, abs=1e-6) for weight in grown.weights)
-    assert all(np.isfinite(grown.log_densities(3 * X, size)).all() for size in range(DOUBLINGS + 1))
+    assert all(np.isfinite(grown.log_densities(3 * X, size)).all() for size in range(SCORING_DOUBLINGS + 1))
     if n < 4 * s:
-        assert [(weight > 0).sum() for weight in grown.weights] == [1] + [2] * DOUBLINGS
+        assert [(weight > 0).sum() for weight in grown.weights] == [1] + [2] * SCORING_DOUBLINGS
         alive = [means[weight > 0] for weight, means in zip(grown.weights, grown.means, strict=True)]
         assert max(np.ptp(means, axis=0).max() for means in alive) < 1e-5
 
@@ -304,8 +311,8 @@ NASTY = {
 @pytest.mark.parametrize("what", NASTY)
 def test_nasty_rows_have_mixtures_with_proper_covariances(rng, what):
     X = NASTY[what](rng.normal(size=(200, 3)))
-    grown = mixtures.grow_mixtures(X, DOUBLINGS, SCORING_STEPS)
-    for size in range(DOUBLINGS + 1):
+    grown = mixtures.grow_mixtures(X, SCORING_DOUBLINGS, SCORING_STEPS)
+    for size in range(SCORING_DOUBLINGS + 1):
         assert np.isfinite(grown.log_densities(X, size)).all()
         assert (np.linalg.eigvalsh(grown.covariances[size][grown.weights[size] > 0]) > 0).all()
         assert grown.weights[size].sum() == pytest.approx(1, abs=1e-6)
@@ -479,7 +486,7 @@ def test_cross_validation_does_not_flatter_large_mixtures(rng):
 
 def test_scores_of_all_subsets_equal_the_slow_twins(rng, monkeypatch):
     # Four components at most: which of many small ones are dropped may hang on a rounding.
-    monkeypatch.setattr("isde.marginals.stack.DOUBLINGS", 2)
+    monkeypatch.setattr("isde.marginals.stack.SCORING_DOUBLINGS", 2)
     X = clumps(rng, 420, 3)
     table = score_subsets(X[:250], X[250:], max_block_size=3, marginal="stack")
     for subset in table.subsets:
@@ -491,7 +498,7 @@ def test_scores_of_all_subsets_equal_the_slow_twins(rng, monkeypatch):
 
 @pytest.mark.parametrize("cv", [2, 7])
 def test_folds_are_contiguous(rng, cv, monkeypatch):
-    monkeypatch.setattr("isde.marginals.stack.DOUBLINGS", 2)
+    monkeypatch.setattr("isde.marginals.stack.SCORING_DOUBLINGS", 2)
     X = clumps(rng, 240, 1)
     order = np.argsort(X[:160, 0])
     table = score_subsets(X[:160][order], X[160:], max_block_size=1, marginal="stack", cv=cv)
@@ -520,10 +527,10 @@ def test_the_stack_is_about_as_good_as_its_best_expert_on_real_rows(rng, name):
     for size in (1, 2, 3, 3):
         S = rng.choice(U.shape[1], size=size, replace=False)
         fit, score = U[:1200][:, S], U[1200:][:, S]
-        grown = mixtures.grow_mixtures(fit, DOUBLINGS, SCORING_STEPS)
+        grown = mixtures.grow_mixtures(fit, SCORING_DOUBLINGS, SCORING_STEPS)
         alone = [oracles.kde_log_density(score, fit, h).mean() for h in LADDER]
-        alone += [grown.log_densities(score, size).mean() for size in range(DOUBLINGS + 1)]
-        stack = stacking.score_subset(fit, score, fold, ladder, DOUBLINGS, SCORING_STEPS)
+        alone += [grown.log_densities(score, size).mean() for size in range(SCORING_DOUBLINGS + 1)]
+        stack = stacking.score_subset(fit, score, fold, ladder, SCORING_DOUBLINGS, SCORING_STEPS)
         assert stack > max(alone) - 0.02
 
 
@@ -576,7 +583,7 @@ def test_one_row_is_too_few_to_fit_on(rows):
 def test_the_density_of_a_block_is_the_weighted_sum_of_its_experts(rng):
     X, fresh = clumps(rng, 300, 2), rng.uniform(size=(50, 2))
     block = StackMarginal().fit_block(X, n_jobs=1)
-    stack = stacking.fit_stack(X, fold_numbers(300), np.array(LADDER), DOUBLINGS, FINAL_STEPS)
+    stack = stacking.fit_stack(X, fold_numbers(300), np.array(LADDER), FINAL_DOUBLINGS, FINAL_STEPS)
     logs = [
         np.log(w) + oracles.kde_log_density(fresh, X, h) for w, h in zip(stack.kernel_weights, LADDER, strict=True) if w
     ]
