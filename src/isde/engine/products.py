@@ -57,11 +57,9 @@ SMALL_WORK = 1 << 24
 LISTED = 8
 """Doubtful rows listed for each task, bandwidth and subset; where there are more, all rows are summed again."""
 
-COARSE_STEP, SECOND_ROUND = 6, 3
-"""Every sixth bandwidth first, then one in each of the three gaps of highest bound, then all that may still be the
-best. Few and full rounds: a round makes its kernels anew. Found on four data sets, real and synthetic: 9 to 14
-evaluations of 30 in three rounds, where one or two bandwidths a round save one evaluation more and need eight rounds
-or fourteen."""
+ROUND_STEPS = 6, 3, 1
+"""Every sixth bandwidth first; of every third, and then of all, those that may still be the best. A bandwidth has its
+turn in one round only, so that its kernels are made at most once, for all subsets together."""
 
 GROWTH_STEPS = 3
 """Bandwidths beyond the grid evaluated together, though each is allowed only when the one before it is the best."""
@@ -267,27 +265,30 @@ class BandwidthSearch:
 
     def best(self, report: Report = lambda share: None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Index into `h` for each slot, and whether it lies inside the grid."""
-        todo, contending = self._first_round(), self.growing
-        gaps: int | None = SECOND_ROUND
+        self._evaluate(self._first_round())
+        report(FIRST_ROUND_SHARE)
+        for step in ROUND_STEPS[1:]:
+            self._evaluate(self._contenders(self.growing, step))
+        contending = self.growing
         while contending.size:
-            if todo.any():
-                self._evaluate(todo)
-            report(FIRST_ROUND_SHARE)
-            todo, gaps = self._contenders(contending, gaps), None
+            todo = self._contenders(contending)
             contending = np.flatnonzero(todo.any(axis=0))
             if not contending.size:
                 todo, contending = self._grow(), self.growing
+            self._evaluate(todo)
         inside = (self.low < self.chosen) & (self.chosen < self.high)
         return self.chosen, inside | ~self.real | (not self.grid.grows)
 
     def _first_round(self) -> NDArray[np.bool_]:
         first = np.zeros(self.upper.shape, dtype=bool)
         grid = np.arange(self.low[0], self.high[0] + 1)
-        first[grid[min(COARSE_STEP, len(grid) - 1) :: COARSE_STEP] if self.prove else grid] = self.real
+        first[grid[min(ROUND_STEPS[0], len(grid) - 1) :: ROUND_STEPS[0]] if self.prove else grid] = self.real
         return first
 
     def _evaluate(self, todo: NDArray[np.bool_]) -> None:
         used = np.flatnonzero(todo.any(axis=1))
+        if not used.size:
+            return
         work = Work.of(self.tile, self.h[used], todo[used])
         sums = evaluate(self.tile, self.rows, work, self.run)
         at = used[work.h], work.block
@@ -303,12 +304,8 @@ class BandwidthSearch:
             new = fresh[a, eighth]
             self.events.append((at[0][a[new]], work.block[a[new]] * width + eighth[new], row[new]))
 
-    def _contenders(self, slots: NDArray[np.intp], gaps: int | None) -> NDArray[np.bool_]:
-        """What to evaluate next: for each slot the bandwidths whose bound beats its best score.
-
-        With `gaps`, only the highest of each gap between evaluated bandwidths, and of so many gaps: it may exclude the
-        others of its gap.
-        """
+    def _contenders(self, slots: NDArray[np.intp], step: int = 1) -> NDArray[np.bool_]:
+        """What to evaluate next: for each slot, of every so many bandwidths, those whose bound beats its best score."""
         todo = np.zeros(self.upper.shape, dtype=bool)
         for start in range(0, len(slots), SLOTS_AT_ONCE):
             some = slots[start : start + SLOTS_AT_ONCE]
@@ -320,10 +317,8 @@ class BandwidthSearch:
                 evaluated, bound = self.evaluated[grid, some], np.where(open_, bound, -np.inf)
                 top = np.argmax(bound, axis=0)
                 doubtful = open_.any(axis=0) & evaluated[top, each]
-                new = open_ & ~evaluated & ~doubtful
-                if gaps is not None:
-                    new = _best_in_gaps(np.where(new, bound, -np.inf), evaluated, gaps)
-                todo[grid, some] = new
+                turn = (np.arange(grid.start, grid.stop) - self.grid.reach) % step == 0
+                todo[grid, some] = open_ & ~evaluated & ~doubtful & turn[:, None]
                 self._resolve(grid.start + top[doubtful], some[doubtful])
                 some = some[doubtful]
         return todo
@@ -389,16 +384,6 @@ class BandwidthSearch:
         np.add.at(self.log_sums, (i, s), exact_sums(self.tile, self.rows, s, row, self.h[i], self.run))
         self.resolved[h, slot] = True
         self.upper[h, slot] = self.log_sums[h, slot]
-
-
-def _best_in_gaps(bound: Matrix, evaluated: NDArray[np.bool_], gaps: int) -> NDArray[np.bool_]:
-    """The highest bound, over bandwidths, of each gap between evaluated ones, for the highest gaps; -inf is none."""
-    best, gap, slot = np.zeros(bound.shape, dtype=bool), np.cumsum(evaluated, axis=0), np.arange(bound.shape[1])
-    for _ in range(gaps):
-        top = np.argmax(bound, axis=0)
-        best[top, slot] |= bound[top, slot] > -np.inf
-        bound = np.where(gap == gap[top, slot], -np.inf, bound)
-    return best
 
 
 def _eights(by_slot: NDArray[Any]) -> NDArray[Any]:
