@@ -44,6 +44,9 @@ TILES_PER_WORKER = 4
 
 ROWS_AT_ONCE = 1 << 13
 
+FEW_PAIRS = 1 << 24
+"""Of rows and centres, times columns: about 10 ms of one worker, as long as it takes to start some."""
+
 MEASURED_ROWS = 96
 
 KNOWN_BYTES, ASKED_BYTES, TASK_BYTES = 24, 4, 60
@@ -225,7 +228,7 @@ def log_kernel_sums(rows: Matrix, centres: Matrix, bandwidth: float, n_jobs: int
     # Small enough for every worker to get some, and none larger than a cache of results.
     step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * effective_n_jobs(n_jobs)))))
     parts = [(rows[i : i + step], columns, rate) for i in range(0, len(rows), step)]
-    with workers(n_jobs if len(parts) > 1 else 1) as run:
+    with workers(n_jobs if rows.size * len(centres) > FEW_PAIRS else 1) as run:
         return np.concatenate(list(run(_log_kernel_sums_part, parts)))
 
 

@@ -138,8 +138,12 @@ def _evaluate_many(
     trial: Experiment, partitions: list[Partition], start: int, n_above: int, _: Sequence[Row]
 ) -> Outcome:
     trial.densities.add([block for partition in partitions for block in partition])
-    rows = [{"n_above": n_above} | visited_row(trial, p, rank) for rank, p in enumerate(partitions, start=start + 1)]
-    return Outcome([{"rank" if name == "step" else name: value for name, value in row.items()} for row in rows])
+    return Outcome(
+        [
+            {"n_above": n_above, "rank": rank} | visited_row(trial, partition)
+            for rank, partition in enumerate(partitions, start=start + 1)
+        ]
+    )
 
 
 def above_findings(results: Results) -> list[Finding]:
