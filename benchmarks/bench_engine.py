@@ -121,7 +121,7 @@ def limit() -> None:
                 for tile, wanted in zip(tiles, everything, strict=True):  # noqa: B023
                     evaluate(tile, rows, wanted, run)  # noqa: B023
 
-            for _ in range(3):
+            for _ in range(5):
                 unit.append(sgemm_seconds())
                 taken.append(best_of(1, step))
         unit_clock, unit_busy = np.min(unit, axis=0)
