@@ -5,25 +5,37 @@ import json
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
+from math import comb
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import oracles
 from isde import ISDE, ForestDensity, count_partitions, edit_distance, select_partition
 from isde.cli import main
+from isde.comparison import underflows
 from isde.errors import InputError
 from isde.partitions import enumerate_partitions
-from isde.reproduction import ITEMS, counts, selection_times
+from isde.reproduction import ITEMS, running_times, selection_times
 from isde.reproduction.inputs import read_cells
-from isde.reproduction.item import Settings, rng_for
+from isde.reproduction.item import Results, Settings, rng_for
 from isde.reproduction.partitions import paper_walk
-from isde.reproduction.protocols import BlockDensities, paper_scores, rescale, sample_scores
+from isde.reproduction.protocols import (
+    BlockDensities,
+    one_split_scores,
+    rescale,
+    sample_scores,
+    without_underflows,
+)
 from isde.reproduction.report import write_report
 from isde.reproduction.runner import run_item
 from isde.reproduction.running_times import slice_within
+from isde.splits import resolve_split
+from isde.subsets import SubsetFamily
 from isde.synthetic import make_structured
 from oracles import ROUNDING
 
@@ -117,7 +129,7 @@ def test_the_two_protocols_never_share_a_file(cells, tmp_path):
     clean, paper = (rows_of(tmp_path / f"figure-levine-boxplot-cells-{p}-tiny.csv") for p in ("clean", "paper"))
     assert all(row["dropped_rows"] == "0" for row in clean)
     assert [row["log_likelihood"] for row in clean] != [row["log_likelihood"] for row in paper]
-    assert all("protocol" not in row for row in clean + paper)
+    assert len(clean) == len(paper) == 12
 
 
 def test_quick_is_another_file_and_says_so(tmp_path):
@@ -178,11 +190,40 @@ def test_a_finished_run_recomputes_nothing_unless_told(cells, tmp_path, monkeypa
         raise AssertionError("something was computed")
 
     monkeypatch.setattr("isde.reproduction.partitions._walk", refuse)
-    monkeypatch.setattr("isde.reproduction.real_data.paper_scores", refuse)
+    monkeypatch.setattr("isde.reproduction.real_data.one_split_scores", refuse)
     assert tiny("figure-random-walks", cells, tmp_path).stdout == first.stdout
     again = call("figure-random-walks", "--tiny", "--jobs", 1, "-o", tmp_path, "--data", cells, "--overwrite")
     assert again.exit_code == 1
     assert "something was computed" in again.stderr
+
+
+def test_a_run_whose_rows_were_deleted_is_made_again(tmp_path):
+    first = call("table-counts", "-o", tmp_path, "--quiet")
+    (tmp_path / "table-counts.csv").unlink()
+    assert call("table-counts", "-o", tmp_path, "--quiet").stdout == first.stdout
+    assert rows_of(tmp_path / "table-counts.csv")
+
+
+def test_rows_of_an_older_version_are_refused_and_not_reported(tmp_path, monkeypatch):
+    assert call("table-counts", "-o", tmp_path, "--quiet").exit_code == 0
+    newer = replace(ITEMS["table-counts"], version=2)
+    monkeypatch.setitem(ITEMS, "table-counts", newer)
+    assert "was made with version=1, not 2" in refusal(call("table-counts", "-o", tmp_path, "--quiet"))
+    with pytest.raises(InputError, match="no complete run"):
+        write_report(tmp_path, tmp_path / "report.md")
+    assert not (tmp_path / "report.md").exists()
+
+
+def test_a_refused_item_among_several_is_no_success(cells, tmp_path):
+    tiny("figure-edit-distances", cells, tmp_path)
+    asked = ["--tiny", "--jobs", 1, "--quiet", "-o", tmp_path, "--data", cells, "-k", 2]
+    result = call("figure-edit-distances", "table-counts", *asked)
+    assert result.exit_code == 2
+    assert "Left out: " in result.stderr
+    assert result.stderr.splitlines()[-1] == (
+        "Error: figure-edit-distances: left out, for the reason given above; all others are done."
+    )
+    assert (tmp_path / "table-counts-tiny.csv").is_file()
 
 
 @pytest.mark.parametrize(
@@ -343,11 +384,25 @@ def test_only_the_paper_drops_rows():
     assert np.isnan(paper[1]["log_likelihood"])
 
 
+def test_the_papers_scores_leave_out_the_rows_that_underflow(rng):
+    U = np.concatenate([rng.uniform(size=(90, 3)), rng.uniform(size=(10, 3)) * [1, 60, 60]])
+    table = one_split_scores(U, 3, split="paper", bandwidths=[0.02, 0.05], seed=0, jobs=1)
+    found = without_underflows(table, U, split="paper", seed=0)
+    ((fit, score),) = resolve_split("paper", 0).split(U)
+    n_dropped = {}
+    for subset, h, value in zip(table.subsets, table.bandwidths, found.scores, strict=True):
+        logs = oracles.kde_log_density(U[np.ix_(score, subset)], U[np.ix_(fit, subset)], h)
+        assert value == pytest.approx(logs[~underflows(logs)].mean(), abs=1e-5)
+        n_dropped[subset] = underflows(logs).sum()
+    assert n_dropped[0,] == 0 < n_dropped[1,]
+    assert n_dropped[1, 2] >= n_dropped[1,]
+
+
 def test_densities_by_block_are_those_of_the_estimators(rng):
     U, V = make_structured([2, 1], 200, random_state=0)[0], rng.uniform(size=(2, 20, 3))
     U = (U - U.min(axis=0)) / np.ptp(U, axis=0)
     grid = np.geomspace(0.01, 1, 10).tolist()
-    scores = paper_scores(U, 3, split="paper", bandwidths=grid, seed=3, jobs=1)
+    scores = one_split_scores(U, 3, split="paper", bandwidths=grid, seed=3, jobs=1)
     model = ISDE(3, split="paper", bandwidths=grid, random_state=3).fit(U)
     np.testing.assert_allclose(scores.scores, model.subset_scores_.scores, atol=ROUNDING)
     blocks = BlockDensities(U, V, bandwidths=grid, scores=None, jobs=1)
@@ -402,9 +457,129 @@ def test_scores_are_projected_from_as_many_columns_as_fit(rng):
     assert slice_within(X, 2, 0.0, 1) == 3
 
 
+@pytest.mark.parametrize(("most", "kind", "columns"), [(0.0, "projected", 4), (1e9, "measured", 6)])
+def test_projected_seconds_are_in_proportion_to_the_subsets_and_say_so(most, kind, columns, monkeypatch):
+    monkeypatch.setattr(running_times, "min_seconds", lambda times, function: (3.0, function()))
+    (row,) = running_times._time_scores(6, 3, Settings(size="tiny", jobs=1, seconds=most), []).rows
+    assert (row["kind"], row["columns_measured"]) == (kind, columns)
+    assert row["seconds"] == pytest.approx(3.0 * len(SubsetFamily(6, 3)) / len(SubsetFamily(columns, 3)))
+    shown = running_times.table_findings(results("table-running-times-scores", [{"k": 3, "d": 6, **row}]))[0].measured
+    assert shown.endswith("(projected)") == (kind == "projected")
+
+
 @pytest.mark.parametrize("d", [2, 7, 20, 31])
 def test_the_papers_formula_for_pairings_is_right_from_zero(d):
-    assert counts.pairings(d) == count_partitions(d, 2)
+    total, ordered, factorial = 0, 1, 1
+    for i in range(d // 2 + 1):
+        total += ordered // factorial
+        ordered *= comb(d - 2 * i, 2)
+        factorial *= i + 1
+    assert total == count_partitions(d, 2)
+
+
+# --- what is said of a difference ------------------------------------------------------------------------------
+
+
+def results(name, rows, **settings):
+    settings = {"item": name, "size": "full", "protocol": "clean", "file": "cells.npz", "sha256": "0"} | settings
+    return Results(name, settings | {"max_block_size": settings.get("max_block_size")}, rows, [])
+
+
+def box_rows(**values):
+    return [
+        {"method": m, "log_likelihood": v, "dropped_rows": 0, "n_rows": 100, "n_columns": 13}
+        for m, some in values.items()
+        for v in some
+    ]
+
+
+def test_an_order_by_medians_that_means_reverse_is_told():
+    rows = box_rows(ISDE=[9.0, 9.0, -90.0], FDE=[5.0] * 3, CVKDE=[4.0] * 3, GM=[6.0] * 3)
+    order = ITEMS["figure-levine-boxplot"].findings(results("figure-levine-boxplot", rows))[4]
+    assert order.measured == "ISDE > GM > FDE > CVKDE (GM > FDE > CVKDE > ISDE)"
+    assert order.why == "The same. By means GM is: few rows, far from all others, cost ISDE some samples."
+
+
+def test_another_first_method_is_named():
+    rows = box_rows(ISDE=[1.0], FDE=[5.0], CVKDE=[4.0], GM=[6.0])
+    order = ITEMS["figure-levine-boxplot"].findings(results("figure-levine-boxplot", rows))[4]
+    assert order.why == "Other cells: GM is first."
+
+
+@pytest.mark.parametrize(
+    ("best", "said"),
+    [
+        ([9.0, 8.0], "The same order; no sample of a best one is below a random one."),
+        ([9.0, 4.0], "The same order; best and random samples overlap."),
+        ([1.0, 1.0], "every sample of a best one is below all random ones."),
+    ],
+)
+def test_best_and_random_partitions_are_apart_or_not(best, said):
+    groups = {"best": best, "random": [5.0, 5.5], "worst": [2.0, 2.0]}
+    rows = [{"group": group, "log_likelihood": v} for group, values in groups.items() for v in values]
+    (found,) = ITEMS["figure-partitions-boxplot"].findings(results("figure-partitions-boxplot", rows))
+    assert found.why.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("means", "medians", "protocol", "said"),
+    [
+        ([3.0, 2.0, 1.0], [3.0, 2.0, 1.0], "clean", "The same sign."),
+        ([2.0, 2.6, 1.0, 2.2, 1.9], [3.0, 2.0, 1.0, 0.9, 0.8], "clean", "The same sign, but weak."),
+        ([1.0, 2.0, 3.0], [3.0, 2.0, 1.0], "clean", "the median row agrees."),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "clean", "Another sign, on other cells or another draw of them."),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "paper", "those of good partitions, most."),
+        ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "clean", "Too little spread in distance."),
+    ],
+)
+def test_a_correlation_is_called_what_it_is(means, medians, protocol, said):
+    rows = [
+        {"edit_distance": i, "paper_edit_distance": i, "log_likelihood": mean, "median_row": median}
+        for i, (mean, median) in enumerate(zip(means, medians, strict=True))
+    ]
+    (found,) = ITEMS["figure-random-walks"].findings(results("figure-random-walks", rows, protocol=protocol))
+    assert found.why.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("n_above", "threshold", "said"),
+    [
+        (1454, 14.6, "The saved scores' number; the text's is from an earlier run."),
+        (1453, 14.6, "THE NUMBER DIFFERS FROM THAT OF THE SAVED SCORES."),
+        (2, 15.0, "Other scores: the threshold is 0.1 below the optimum, in the paper 0.517."),
+    ],
+)
+def test_the_number_above_the_threshold_is_compared_where_it_can_be(n_above, threshold, said):
+    row = {"n_partitions": 25_719_630, "n_columns": 13, "max_block_size": 5, "count": 25_719_630}
+    row |= {"n_above": n_above, "threshold": threshold, "best_score": threshold + 0.1}
+    found = ITEMS["figure-landscape"].findings(results("figure-landscape", [row], sha256="a6205cfda4ba6edc"))
+    assert [finding.why for finding in found] == ["The same.", said]
+
+
+@pytest.mark.parametrize(("far", "said"), [(0.5, "The same."), (1.5, "One at distance 3 is 0.5 better.")])
+def test_a_better_partition_than_the_optimum_is_told(far, said):
+    rows = [
+        {"n_above": 2, "edit_distance": d, "paper_edit_distance": d, "log_likelihood": v, "median_row": v}
+        for d, v in ((0, 1.0), (3, far))
+    ]
+    found = ITEMS["figure-best-partitions"].findings(results("figure-best-partitions", rows))
+    assert found[1].why == said
+
+
+@pytest.mark.parametrize(("bdcs", "said"), [(4.0, "The same sign."), (6.0, "Other random samples, five of them")])
+def test_the_order_of_the_gaussian_methods_is_compared(bdcs, said):
+    shared = {"structure": "4 4 3 3 2", "is_truth": 1, "is_admissible": 1}
+    losses = {"ISDE": (5.0, 5.2), "BDCS": (bdcs, bdcs), "empirical": (12.0, 13.0)}
+    rows = [shared | {"method": m, "kl_x_1000": v} for m, values in losses.items() for v in values]
+    found = ITEMS["table-gaussian"].findings(results("table-gaussian", rows))
+    (line,) = [finding for finding in found if "minus" in finding.what]
+    assert line.published == "-0.88"
+    assert line.why.startswith(said)
+
+
+def test_a_selection_that_is_not_proved_is_told():
+    row = {"k": 2, "d": 5, "seconds": 1.0, "published_seconds": 0.02, "kind": "measured", "is_proved": 0}
+    assert running_times.table_findings(results("table-running-times-selection", [row]))[0].why.startswith("NOT ALL")
 
 
 # --- public files ----------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def command(
         verbose=0 if quiet else 1,
         cache=output / SCORE_CACHE,
     )
-    found = _run(_chosen(items, settings), settings, output, overwrite=overwrite, quiet=quiet, as_json=as_json)
+    found, refused = _run(_chosen(items, settings), settings, output, overwrite=overwrite, quiet=quiet, as_json=as_json)
     if report is not None:
         missing = write_report(output, report)
         if not quiet:
@@ -101,6 +101,8 @@ def command(
             click.echo(f"Written to {report}{rest}", err=True)
     if as_json:
         print_json(found)
+    if refused and EVERYTHING not in items:
+        raise InputError(f"{', '.join(refused)}: left out, for the reason given above; all others are done.")
 
 
 def _chosen(names: tuple[str, ...], settings: Settings) -> list[Item]:
@@ -126,14 +128,15 @@ def _chosen(names: tuple[str, ...], settings: Settings) -> list[Item]:
 
 def _run(
     items: list[Item], settings: Settings, output: Path, *, overwrite: bool, quiet: bool, as_json: bool
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What was found, and the names of items that refused what was given."""
     from isde.errors import InputError
     from isde.reproduction.item import PROTOCOLS
     from isde.reproduction.runner import run_item
 
     if not quiet and any(item.has_protocols for item in items):
         click.echo(f"Protocol {settings.protocol}: {PROTOCOLS[settings.protocol]}", err=True)
-    found = []
+    found, refused = [], []
     for item in items:
         try:
             results = run_item(item, settings, output, overwrite=overwrite, quiet=quiet)
@@ -141,13 +144,14 @@ def _run(
             if len(items) == 1:
                 raise
             click.echo(f"Left out: {error}", err=True)
+            refused.append(item.name)
             continue
         findings = item.compare(results)
         path = output / f"{results.name}.csv"
         found.append(_as_dict(item, settings, path, findings))
         if not as_json:
             _print_findings(item, settings, path, findings)
-    return found
+    return found, refused
 
 
 def _as_dict(item: Item, settings: Settings, path: Path, findings: list[Finding]) -> dict[str, Any]:

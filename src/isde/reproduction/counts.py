@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 
 from isde.partitions import count_partitions
 from isde.reproduction.item import Finding, Item, Outcome, Results, Row, Settings, Step, joined
@@ -85,20 +84,6 @@ def _rounded(number: float) -> str:
     '2.4e10'
     """
     return f"{number:.1e}".replace("e+", "e")
-
-
-def pairings(d: int) -> int:
-    """B_d^2 by the paper's formula, its sum started at i = 0 as the derivation has it.
-
-    >>> pairings(20) == count_partitions(20, 2)
-    True
-    """
-    total, ordered, factorial = 0, 1, 1
-    for i in range(d // 2 + 1):
-        total += ordered // factorial
-        ordered *= comb(d - 2 * i, 2)
-        factorial *= i + 1
-    return total
 
 
 ITEM = Item(

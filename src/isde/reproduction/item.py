@@ -107,6 +107,8 @@ class Item:
     has_protocols: bool = False
     has_threshold: bool = False
     is_timing: bool = False  # its rows are running times: the same command twice does not give the same ones
+    is_projected: bool = False  # cells that take longer than --seconds are projected
+    version: int = 1  # of its rows: raised when the code that makes them changes, older ones are not continued
     notes: tuple[str, ...] = ()  # where the paper's text is corrected, or its code differs
 
     def compare(self, results: Results) -> list[Finding]:
@@ -137,7 +139,7 @@ class Item:
 
     def describe(self, settings: Settings) -> Row:
         """The settings that its rows depend on: rows made with others are not continued."""
-        described: Row = {"size": settings.size, "seed": settings.seed}
+        described: Row = {"version": self.version, "size": settings.size, "seed": settings.seed}
         if self.has_protocols:
             described["protocol"] = settings.protocol
         if self.needs != "nothing":
@@ -145,7 +147,9 @@ class Item:
         if self.has_threshold:
             described["above"] = settings.above
         if self.is_timing:
-            described |= {"seconds": settings.seconds, "workers": effective_n_jobs(settings.jobs)}
+            described["workers"] = effective_n_jobs(settings.jobs)
+        if self.is_projected:
+            described["seconds"] = settings.seconds
         return described
 
 

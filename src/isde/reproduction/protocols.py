@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
 
 from isde.baselines.forest import Edge
 from isde.comparison import underflows
@@ -51,12 +53,39 @@ def sample_scores(log_densities: NDArray[np.float64], protocol: str) -> list[dic
     ]
 
 
-def paper_scores(
+def one_split_scores(
     U: Matrix, k: int, *, split: Any, bandwidths: Sequence[float] | None, seed: int, jobs: int | None, verbose: int = 0
 ) -> SubsetScores:
-    """Step 1 of ISDE on rescaled rows: W fits, Z scores, one split."""
+    """Step 1 of ISDE on rescaled rows: W fits, Z scores, one split; every row counts."""
+    fit, score = _fit_and_score(U, split, seed)
+    return score_subsets(fit, score, max_block_size=k, bandwidths=bandwidths, n_jobs=jobs, verbose=verbose)
+
+
+def without_underflows(table: SubsetScores, U: Matrix, *, split: Any, seed: int) -> SubsetScores:
+    """The scores as the author's code averages them: each subset without its own rows of Z whose density underflows.
+
+    A row can only underflow in a subset where its distance to the row of W next to it in all columns is large: the
+    density is at least what that one kernel gives. Rows that this does not clear are evaluated.
+    """
+    fit, score = _fit_and_score(U, split, seed)
+    nearest = fit[NearestNeighbors(n_neighbors=1).fit(fit).kneighbors(score, return_distance=False)[:, 0]]
+    squares, scores = (score - nearest) ** 2, table.scores.copy()
+    for place, (subset, h) in enumerate(zip(table.subsets, table.bandwidths.tolist(), strict=True)):
+        columns = list(subset)
+        level = np.log(len(fit)) + len(columns) * (np.log(h) + 0.5 * np.log(2 * np.pi))
+        suspects = underflows(-squares[:, columns].sum(axis=1) / (2 * h**2) - level)
+        if suspects.any():
+            logs = KDEBlock(np.ascontiguousarray(fit[:, columns]), h).score_samples(score[suspects][:, columns], 1)
+            dropped = logs[underflows(logs)]
+            left = len(score) - len(dropped)
+            scores[place] = (scores[place] * len(score) - dropped.sum()) / left if left else -np.inf
+    return replace(table, scores=scores)
+
+
+def _fit_and_score(U: Matrix, split: Any, seed: int) -> tuple[Matrix, Matrix]:
+    """The paper's W and Z."""
     ((fit, score),) = resolve_split(split, seed).split(U)
-    return score_subsets(U[fit], U[score], max_block_size=k, bandwidths=bandwidths, n_jobs=jobs, verbose=verbose)
+    return U[fit], U[score]
 
 
 class BlockDensities:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from isde.errors import InputError
 from isde.reproduction import ITEMS
 from isde.reproduction.item import PROTOCOLS, Finding, Item, Results
-from isde.reproduction.runner import about_run, load_results
+from isde.reproduction.runner import about_run, load_results, replace_file
 
 FREE_HEAD = ("item", "what", "published", "measured", "difference")
+DEFAULTS = {"seed": 0, "max_block_size": None, "above": None, "seconds": None}
+"""Settings of the paper: others are named where their results stand."""
 PROTOCOL_HEAD = ("item", "what", "published", "measured, protocol paper", "measured, protocol clean", "difference")
 
 
@@ -21,19 +24,21 @@ def write_report(folder: Path, path: Path) -> list[str]:
     runs = full_runs(folder)
     if not any(runs.values()):
         raise InputError(f"{folder} holds no complete run at full settings: a report has no quick rows.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(report_text(folder, runs), encoding="utf-8")
+    replace_file(path, report_text(folder, runs).encode())
     return [name for name, found in runs.items() if not found]
 
 
 def full_runs(folder: Path) -> dict[str, list[Results]]:
-    """The complete runs at full settings, by item, in order of their files' names."""
+    """The complete runs at full settings by the code of today, by item, in order of their files' names."""
     names = sorted(path.stem for path in folder.glob("*.json"))
     found: dict[str, list[Results]] = {name: [] for name in ITEMS}
     for name in names:
         results = load_results(folder, name)
-        if results is not None and results.settings["size"] == "full" and results.settings["item"] in found:
-            found[results.settings["item"]].append(results)
+        if results is None or results.settings["size"] != "full":
+            continue
+        item = ITEMS.get(results.settings["item"])
+        if item is not None and item.version == results.settings["version"]:
+            found[item.name].append(results)
     return found
 
 
@@ -46,7 +51,8 @@ def report_text(folder: Path, runs: dict[str, list[Results]]) -> str:
         "# The paper, reproduced",
         "Written by `isde reproduce --report`, from runs at full settings only. `isde reproduce --list` says what each "
         f"item is, `isde reproduce ITEM` runs it; the rows are in `{folder.as_posix()}`. Cells with several numbers "
-        "follow the order named in the column *what*; in parentheses are standard deviations over repetitions.",
+        "follow the order named in the column *what*; in parentheses are standard deviations over repetitions, where "
+        "*what* names nothing else.",
         *_machines(folder, runs),
         "## Summary: items without a protocol of data",
         _table(FREE_HEAD, _free_lines(free, runs)),
@@ -83,21 +89,32 @@ def _machines(folder: Path, runs: dict[str, list[Results]]) -> list[str]:
 def _free_lines(items: Sequence[Item], runs: dict[str, list[Results]]) -> Iterable[Sequence[str]]:
     for item in items:
         for results in runs[item.name]:
-            for finding in item.compare(results):
+            for finding in _compared(item, results):
                 yield item.name, finding.what, finding.published, finding.measured, finding.why
 
 
 def _protocol_lines(items: Sequence[Item], runs: dict[str, list[Results]]) -> Iterable[Sequence[str]]:
     for item in items:
-        for file in dict.fromkeys(results.settings.get("file") for results in runs[item.name]):
+        for same in dict.fromkeys(map(_but_protocol, runs[item.name])):
             by_protocol = {
-                results.settings["protocol"]: {finding.what: finding for finding in item.compare(results)}
+                results.settings["protocol"]: {finding.what: finding for finding in _compared(item, results)}
                 for results in runs[item.name]
-                if results.settings.get("file") == file
+                if _but_protocol(results) == same
             }
             paper, clean = (by_protocol.get(name, {}) for name in ("paper", "clean"))
             for what in dict.fromkeys([*paper, *clean]):
                 yield item.name, what, *_side_by_side(paper.get(what), clean.get(what))
+
+
+def _compared(item: Item, results: Results) -> list[Finding]:
+    """Its findings, settings that are not the paper's named with each."""
+    other = [f"{k} {v}" for k, v in results.settings.items() if k in DEFAULTS and v != DEFAULTS[k]]
+    named = f" ({', '.join(other)})" if other else ""
+    return [replace(finding, what=finding.what + named) for finding in item.compare(results)]
+
+
+def _but_protocol(results: Results) -> tuple[tuple[str, object], ...]:
+    return tuple((name, value) for name, value in sorted(results.settings.items()) if name != "protocol")
 
 
 def _side_by_side(paper: Finding | None, clean: Finding | None) -> tuple[str, str, str, str]:

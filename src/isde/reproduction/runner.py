@@ -49,8 +49,6 @@ def run_item(item: Item, settings: Settings, folder: Path, *, overwrite: bool = 
 
 def _run_steps(steps: Sequence[Step], files: _Files, described: Row, quiet: bool) -> Results:
     rows, times = read_rows(files.path("csv")), read_rows(files.path("times.csv"))
-    if rows and list(rows[0])[: len(steps[0].key)] != list(steps[0].key):
-        raise InputError(f"{files.path('csv')} has other columns than this version writes: use --overwrite.")
     if not rows:
         times = []
         files.write_about(described, is_complete=False)
@@ -82,16 +80,18 @@ def draw_figure(item: Item, results: Results, path: Path) -> None:
         return
     figure = Figure(figsize=(8.0, 4.5), layout="constrained")
     item.draw(results, figure)
-    figure.savefig(path, dpi=130, metadata={"Software": None})
+    image = io.BytesIO()
+    figure.savefig(image, format="png", dpi=130, metadata={"Software": None})
+    replace_file(path, image.getvalue())
 
 
 def load_results(folder: Path, name: str) -> Results | None:
     """What is on disk of a complete run; None for one that is not there, or not finished."""
     files = _Files(folder, name)
-    about = files.about()
-    if about is None or not about["is_complete"]:
+    about, rows = files.about(), read_rows(files.path("csv"))
+    if about is None or not about["is_complete"] or not rows:
         return None
-    return Results(name, about["settings"], read_rows(files.path("csv")), read_rows(files.path("times.csv")))
+    return Results(name, about["settings"], rows, read_rows(files.path("times.csv")))
 
 
 def about_run(folder: Path, name: str) -> Row:
@@ -141,6 +141,7 @@ class _Files:
             about = None
         if not isinstance(about, dict) or not {"settings", "is_complete", "machine"} <= about.keys():
             raise InputError(f"{self.path('json')} is damaged: delete it and {self.name}.csv, or use --overwrite.")
+        about["settings"].setdefault("version", 1)
         return about
 
     def remove(self) -> None:
@@ -164,14 +165,14 @@ class _Files:
 
     def write(self, rows: Sequence[Row], times: Sequence[Row]) -> None:
         if times:
-            _replace(self.path("times.csv"), _to_csv(times))
-        _replace(self.path("csv"), _to_csv(rows))  # last: a step is done once its rows are there
+            replace_file(self.path("times.csv"), _to_csv(times).encode())
+        replace_file(self.path("csv"), _to_csv(rows).encode())  # last: a step is done once its rows are there
 
     def write_about(self, settings: Row, *, is_complete: bool) -> None:
         earlier = self.about() if is_complete else None  # the machine it was begun on
         machine = describe_machine() if earlier is None else earlier["machine"]
         about = {"settings": settings, "is_complete": is_complete, "machine": machine}
-        _replace(self.path("json"), json.dumps(about, indent=2) + "\n")
+        replace_file(self.path("json"), f"{json.dumps(about, indent=2)}\n".encode())
 
 
 def _fingerprint(item: Item, settings: Settings) -> Row:
@@ -223,11 +224,11 @@ def _to_csv(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """Write beside, then put in place: whoever stops the run, the file is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     staging = path.with_name(f".{path.name}.part")
-    staging.write_text(text, encoding="utf-8")
+    staging.write_bytes(content)
     os.replace(staging, path)
 
 
