@@ -132,6 +132,15 @@ def test_the_two_protocols_never_share_a_file(cells, tmp_path):
     assert len(clean) == len(paper) == 12
 
 
+@pytest.mark.parametrize("name", ["figure-edit-distances", "figure-landscape"])
+def test_an_item_without_protocols_does_not_depend_on_one(name, cells, tmp_path, monkeypatch):
+    monkeypatch.setattr("isde.reproduction.real_data.without_underflows", lambda table, *_, **__: table.restrict(1))
+    for protocol in ("clean", "paper"):
+        tiny(name, cells, tmp_path / protocol, "--protocol", protocol)
+    one, other = (tmp_path / p / f"{name}-cells-tiny.csv" for p in ("clean", "paper"))
+    assert one.read_bytes() == other.read_bytes()
+
+
 def test_quick_is_another_file_and_says_so(tmp_path):
     result = call("table-counts", "--quick", "-o", tmp_path, "--json", "--quiet")
     (found,) = json.loads(result.stdout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -67,11 +68,11 @@ def groups_of(scores: SubsetScores, n: int, seed: int) -> dict[str, list[Partiti
 
 
 def scores_for(settings: Settings) -> SubsetScores:
-    """The table of scores: someone's, or that of the training rows."""
+    """The table of scores: someone's, or that of the training rows, every row counted: there are no two protocols."""
     if settings.scores is not None:
         table = read_scores(settings.scores)
         return table if settings.max_block_size is None else table.restrict(settings.max_block_size)
-    return experiment(settings, n_samples(settings)).scores
+    return experiment(replace(settings, protocol="clean"), n_samples(settings)).scores
 
 
 def n_samples(settings: Settings) -> int:
