@@ -159,7 +159,7 @@ def proof() -> None:
                 chosen[prove] = np.concatenate([s.best()[0][s.real] for s in searches])  # noqa: B023
                 evaluations[prove] = sum(s.evaluations for s in searches) / len(family)  # noqa: B023
 
-            for _ in range(2):
+            for _ in range(3):
                 for prove in (False, True):
                     taken = best_of(1, search, prove)
                     seconds[prove] = Seconds(*np.minimum(taken, seconds.get(prove, taken)))
