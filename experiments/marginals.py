@@ -1,7 +1,7 @@
 """Which marginals give the better density: the paper's kernels, the stack, and the rivals, all rows counted.
 
     python experiments/marginals.py real           # the shared data sets, 5 seeds: about an hour
-    python experiments/marginals.py ceiling        # what products of small blocks can reach on nilsson_rare: 5 minutes
+    python experiments/marginals.py cut            # what small blocks cost a mixture on nilsson_rare: 5 minutes
     python experiments/marginals.py synthetic      # the gap to the true density, 5 seeds: about 5 minutes
     python experiments/marginals.py experts        # the stack against each of its experts alone: about 5 minutes
     python experiments/marginals.py table          # the tables from results/marginals_*.csv, nothing is run
@@ -9,10 +9,11 @@
 
 Real data: 5,000 rows to fit (3,000 fit the marginals and 2,000 score them, as in the paper), up to 4,000 others held
 out, log-densities on columns rescaled to [0, 1] by the range of the rows to fit. Synthetic: 5,000 rows of the paper's
-families, 5,000 fresh ones, and how much log-density they lose against the truth. Ceiling: the mixture of all columns
-taken for the truth, the best product of its own marginals, chosen on the held-out rows themselves: if it were the
-truth, no estimator with blocks of at most k columns could do better. Each finished fit is one row; a rerun goes on
-where it stopped. The data are read from ../shared/data, and skipped with a word where they are missing.
+families, 5,000 fresh ones, and how much log-density they lose against the truth. Cut: the mixture of all columns, and
+the best product of its own exact marginals with at most k columns each, chosen on the held-out rows themselves: what
+independence between blocks costs, apart from all that an estimator of block densities can do. Each finished fit is one
+row; a rerun goes on where it stopped. The data are read from ../shared/data, and skipped with a word where they are
+missing.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ FIELDS = ("data", "k", "method", "seed", "score", "error", "lowest", "seconds")
 SEEDS = range(5)
 FIT_ROWS, HELD_OUT_ROWS = 5000, 4000
 MOST_SUBSETS = 300
+CUT = "GM cut into blocks"
 REAL = [("levine32_h2", 3), ("nilsson_rare", 3), ("nilsson_rare", 5), ("kin8nm", 3)]
 SYNTHETIC = [(2, 2, 1), (3, 3, 3), (4, 4, 2, 2)]
 
@@ -82,9 +84,9 @@ def samples(name: str) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         yield seed, (fit - low) / width, (held_out - low) / width
 
 
-def ceiling_rows(seen: set[tuple[str, ...]]) -> Iterator[dict[str, object]]:
+def cut_rows(seen: set[tuple[str, ...]]) -> Iterator[dict[str, object]]:
     for seed, fit, held_out in samples("nilsson_rare"):
-        if all(("nilsson_rare", k, "ceiling", str(seed)) in seen for k in ("3", "5")):
+        if all(("nilsson_rare", k, CUT, str(seed)) in seen for k in ("3", "5")):
             continue
         density = GaussianMixtureCV(n_jobs=-1, random_state=seed).fit(fit).density_
         (mixture,), U = density.blocks, density.scaling.transform(held_out)
@@ -98,7 +100,7 @@ def ceiling_rows(seen: set[tuple[str, ...]]) -> Iterator[dict[str, object]]:
         for k in (3, 5):
             start = time.perf_counter()
             found = sum(logs[block] for block in select_partition(table.restrict(k)).partition)
-            yield as_row(("nilsson_rare", str(k), "ceiling", str(seed)), found, time.perf_counter() - start)
+            yield as_row(("nilsson_rare", str(k), CUT, str(seed)), found, time.perf_counter() - start)
 
 
 def marginal(mixture: MixtureBlock, subset: tuple[int, ...]) -> MixtureBlock:
@@ -153,7 +155,7 @@ def run(part: str) -> None:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if not seen:
             writer.writeheader()
-        for row in {"real": real_rows, "ceiling": ceiling_rows, "synthetic": synthetic_rows}[part](seen):
+        for row in {"real": real_rows, "cut": cut_rows, "synthetic": synthetic_rows}[part](seen):
             writer.writerow(row)
             file.flush()
             print(*row.values(), flush=True)
@@ -161,7 +163,7 @@ def run(part: str) -> None:
 
 def table() -> None:
     for part, rows, what in (
-        ("real", read("real") + read("ceiling"), "mean log-density"),
+        ("real", read("real") + read("cut"), "mean log-density"),
         ("synthetic", read("synthetic"), "mean log-density minus the truth's"),
     ):
         print(
@@ -226,15 +228,15 @@ def against_experts(
 def draw() -> None:
     import matplotlib.pyplot as plt
 
-    rows = read("real") + read("ceiling")
+    rows = read("real") + read("cut")
     panels = list(dict.fromkeys((row["data"], row["k"]) for row in rows))
-    shown = ["ISDE kde (paper)", "ISDE stack", "FDE", "CVKDE", "GM by CV", "ceiling"]
+    shown = ["ISDE kde (paper)", "ISDE stack", "FDE", "CVKDE", "GM by CV", CUT]
     figure, axes = plt.subplots(1, len(panels), figsize=(2.9 * len(panels), 2.8), sharey=True, layout="constrained")
     for ax, (data, k) in zip(axes, panels, strict=True):
         for y, method in enumerate(shown):
             # Methods without blocks do not depend on k: their runs stand under k = 3.
             own = [r for r in rows if r["data"] == data and r["method"] == method]
-            own = [r for r in own if r["k"] == (k if "ISDE" in method or method == "ceiling" else "3")]
+            own = [r for r in own if r["k"] == (k if "ISDE" in method or method == CUT else "3")]
             ax.plot([float(row["score"]) for row in own], [y] * len(own), "o", color=f"C{y}", alpha=0.7)
         ax.set(title=f"{data}, k = {k}", yticks=range(len(shown)), yticklabels=shown)
         ax.grid(axis="x", color="0.9")
@@ -245,6 +247,6 @@ def draw() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["real", "ceiling", "synthetic", "experts", "table", "draw"])
+    parser.add_argument("part", choices=["real", "cut", "synthetic", "experts", "table", "draw"])
     part = parser.parse_args().part
     {"experts": experts, "table": table, "draw": draw}.get(part, lambda: run(part))()
