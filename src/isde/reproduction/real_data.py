@@ -228,8 +228,9 @@ def findings(results: Results) -> list[Finding]:
     if is_same_data:
         stands = "Another random draw of rows" + ("." if _is_paper(results) else ", one scaler, and every row counts.")
     else:
-        shifted = ", and each sample in units of its own" if _is_paper(results) else ""
-        stands = f"Other cells than {published_name or 'those of the paper'}{shifted}: levels cannot agree."
+        stands = f"Other cells than {published_name or 'those of the paper'}: levels cannot agree."
+        if _is_paper(results):
+            stands += " Each sample is in units of its own, as in the paper: what that costs depends on the cells."
     medians = {method: float(np.median(_values(results, method))) for method in METHODS}
     found = [
         Finding(
