@@ -2,6 +2,7 @@
 
     python experiments/marginals.py real           # the shared data sets, 5 seeds: about an hour
     python experiments/marginals.py cut            # what small blocks cost a mixture on nilsson_rare: 5 minutes
+    python experiments/marginals.py ceiling        # the most that blocks of three can have there: 3 minutes
     python experiments/marginals.py synthetic      # the gap to the true density, 5 seeds: about 5 minutes
     python experiments/marginals.py experts        # the stack against each of its experts alone: about 5 minutes
     python experiments/marginals.py table          # the tables from results/marginals_*.csv, nothing is run
@@ -9,11 +10,12 @@
 
 Real data: 5,000 rows to fit (3,000 fit the marginals and 2,000 score them, as in the paper), up to 4,000 others held
 out, log-densities on columns rescaled to [0, 1] by the range of the rows to fit. Synthetic: 5,000 rows of the paper's
-families, 5,000 fresh ones, and how much log-density they lose against the truth. Cut: the mixture of all columns, and
-the best product of its own exact marginals with at most k columns each, chosen on the held-out rows themselves: what
-independence between blocks costs, apart from all that an estimator of block densities can do. Each finished fit is one
-row; a rerun goes on where it stopped. The data are read from ../shared/data, and skipped with a word where they are
-missing.
+families, 5,000 fresh ones, and how much log-density they lose against the truth; also with mixtures of 16 at most.
+Cut: the mixture of all columns, and the best product of its own exact marginals with at most k columns each, chosen on
+the held-out rows themselves: what independence between blocks costs, apart from all that an estimator of block
+densities can do. Ceiling: the best product of mixtures of 64 that are fitted on the held-out rows themselves, which
+fitted on other rows they cannot be expected to reach. Each finished fit is one row; a rerun goes on where it stopped.
+The data are read from ../shared/data, and skipped with a word where they are missing.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import warnings
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -33,10 +36,10 @@ from isde import CVKDE, ISDE, ForestDensity, GaussianMixtureCV, SubsetScores, se
 from isde.density_estimator import DensityEstimator
 from isde.engine import stacking
 from isde.engine.mixtures import grow_mixtures
+from isde.marginals import stack
 from isde.marginals.kde import KDEBlock
 from isde.marginals.mixture import MixtureBlock
-from isde.marginals.stack import NARROWEST, SCORING_DOUBLINGS, SCORING_STEPS, WIDEST
-from isde.subsets import SubsetFamily
+from isde.subsets import Subset, SubsetFamily
 from isde.synthetic import make_structured, structured_log_density
 
 RESULTS = Path(__file__).parent / "results"
@@ -45,7 +48,8 @@ FIELDS = ("data", "k", "method", "seed", "score", "error", "lowest", "seconds")
 SEEDS = range(5)
 FIT_ROWS, HELD_OUT_ROWS = 5000, 4000
 MOST_SUBSETS = 300
-CUT = "GM cut into blocks"
+CUT, CEILING = "GM cut into blocks", "ceiling of blocks"
+CEILING_DOUBLINGS = 6
 REAL = [("levine32_h2", 3), ("nilsson_rare", 3), ("nilsson_rare", 5), ("kin8nm", 3)]
 SYNTHETIC = [(2, 2, 1), (3, 3, 3), (4, 4, 2, 2)]
 
@@ -94,18 +98,41 @@ def cut_rows(seen: set[tuple[str, ...]]) -> Iterator[dict[str, object]]:
         logs = {
             s: marginal(mixture, s).score_samples(U[:, s]) + density.scaling.log_jacobian[list(s)].sum() for s in family
         }
-        table = SubsetScores(
-            family, np.array([logs[s].mean() for s in family]), *(np.full(len(family), np.nan),) * 2, density.names
-        )
         for k in (3, 5):
             start = time.perf_counter()
-            found = sum(logs[block] for block in select_partition(table.restrict(k)).partition)
+            found = best_product(SubsetFamily(family.n_columns, k), logs)
             yield as_row(("nilsson_rare", str(k), CUT, str(seed)), found, time.perf_counter() - start)
 
 
-def marginal(mixture: MixtureBlock, subset: tuple[int, ...]) -> MixtureBlock:
+def marginal(mixture: MixtureBlock, subset: Subset) -> MixtureBlock:
     columns = list(subset)
     return MixtureBlock(mixture.weights, mixture.means[:, columns], mixture.covariances[:, columns][:, :, columns])
+
+
+def ceiling_rows(seen: set[tuple[str, ...]]) -> Iterator[dict[str, object]]:
+    for seed, _, held_out in samples("nilsson_rare"):
+        key = ("nilsson_rare", "3", CEILING, str(seed))
+        if key not in seen:
+            start, family = time.perf_counter(), SubsetFamily(held_out.shape[1], 3)
+            logs = Parallel(-1)(delayed(own_mixture)(held_out[:, s]) for s in family)
+            found = best_product(family, dict(zip(family, logs, strict=True)))
+            yield as_row(key, found, time.perf_counter() - start)
+
+
+def own_mixture(X: np.ndarray) -> np.ndarray:
+    """Log-densities of rows by a mixture fitted on them."""
+    grown = grow_mixtures(X, CEILING_DOUBLINGS, stack.FINAL_STEPS)
+    return grown.log_densities(X, CEILING_DOUBLINGS).astype(np.float64)
+
+
+def best_product(family: SubsetFamily, logs: dict[Subset, np.ndarray]) -> np.ndarray:
+    """Log-densities of the rows by the product of blocks that is best for them."""
+    unknown = np.full(len(family), np.nan)
+    means = np.array([logs[subset].mean() for subset in family])
+    names = tuple(map(str, range(family.n_columns)))
+    return sum(
+        logs[block] for block in select_partition(SubsetScores(family, means, unknown, unknown, names)).partition
+    )
 
 
 def synthetic_rows(seen: set[tuple[str, ...]]) -> Iterator[dict[str, object]]:
@@ -119,6 +146,10 @@ def synthetic_rows(seen: set[tuple[str, ...]]) -> Iterator[dict[str, object]]:
                 key = (str(list(structure)), str(k), method, str(seed))
                 if key not in seen and method.startswith("ISDE"):
                     yield measured(key, model, fit, fresh, truth)
+            key = (str(list(structure)), str(k), "ISDE stack of 16", str(seed))
+            if key not in seen:
+                with patch.object(stack, "FINAL_DOUBLINGS", stack.SCORING_DOUBLINGS):
+                    yield measured(key, methods(k, seed)["ISDE stack"], fit, fresh, truth)
 
 
 def measured(
@@ -148,6 +179,9 @@ def read(part: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+PARTS = {"real": real_rows, "cut": cut_rows, "ceiling": ceiling_rows, "synthetic": synthetic_rows}
+
+
 def run(part: str) -> None:
     warnings.simplefilter("ignore")
     seen = {tuple(row[field] for field in FIELDS[:4]) for row in read(part)}
@@ -155,7 +189,7 @@ def run(part: str) -> None:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if not seen:
             writer.writeheader()
-        for row in {"real": real_rows, "cut": cut_rows, "synthetic": synthetic_rows}[part](seen):
+        for row in PARTS[part](seen):
             writer.writerow(row)
             file.flush()
             print(*row.values(), flush=True)
@@ -163,7 +197,7 @@ def run(part: str) -> None:
 
 def table() -> None:
     for part, rows, what in (
-        ("real", read("real") + read("cut"), "mean log-density"),
+        ("real", read("real") + read("cut") + read("ceiling"), "mean log-density"),
         ("synthetic", read("synthetic"), "mean log-density minus the truth's"),
     ):
         print(
@@ -187,7 +221,7 @@ def table() -> None:
 
 def experts() -> None:
     """Score of the stack minus that of the best of its experts alone, for many subsets of each data set."""
-    ladder, rows = stacking.bandwidth_ladder(NARROWEST, WIDEST), []
+    ladder, rows = stacking.bandwidth_ladder(stack.NARROWEST, stack.WIDEST), []
     fold = np.repeat(np.arange(5), 600)
     for name in dict.fromkeys(name for name, _ in REAL):
         for _, X, _ in islice(samples(name), 1):
@@ -215,14 +249,14 @@ def experts() -> None:
 def against_experts(
     name: str, subset: tuple[int, ...], fit: np.ndarray, score: np.ndarray, fold: np.ndarray, ladder: np.ndarray
 ) -> dict[str, object]:
-    grown = grow_mixtures(fit, SCORING_DOUBLINGS, SCORING_STEPS)
+    grown = grow_mixtures(fit, stack.SCORING_DOUBLINGS, stack.SCORING_STEPS)
     alone = {f"bandwidth {h:.3g}": KDEBlock(fit, h).score_samples(score, 1).mean() for h in ladder}
-    alone |= {f"{2**i} Gaussians": grown.log_densities(score, i).mean() for i in range(SCORING_DOUBLINGS + 1)}
+    alone |= {f"{2**i} Gaussians": grown.log_densities(score, i).mean() for i in range(stack.SCORING_DOUBLINGS + 1)}
     best = max(alone, key=lambda expert: alone[expert])
-    stack = stacking.score_subset(fit, score, fold, ladder, SCORING_DOUBLINGS, SCORING_STEPS)
+    combined = stacking.score_subset(fit, score, fold, ladder, stack.SCORING_DOUBLINGS, stack.SCORING_STEPS)
     columns = " ".join(map(str, subset))
-    found = {"data": name, "subset": columns, "stack": round(stack, 5), "best": round(float(alone[best]), 5)}
-    return found | {"difference": round(stack - float(alone[best]), 5), "best expert": best}
+    found = {"data": name, "subset": columns, "stack": round(combined, 5), "best": round(float(alone[best]), 5)}
+    return found | {"difference": round(combined - float(alone[best]), 5), "best expert": best}
 
 
 def draw() -> None:
@@ -247,6 +281,6 @@ def draw() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["real", "cut", "synthetic", "experts", "table", "draw"])
+    parser.add_argument("part", choices=[*PARTS, "experts", "table", "draw"])
     part = parser.parse_args().part
     {"experts": experts, "table": table, "draw": draw}.get(part, lambda: run(part))()

@@ -31,8 +31,7 @@ NARROWEST, WIDEST = 0.005, 0.5
 SCORING_DOUBLINGS, FINAL_DOUBLINGS = 4, 5
 """A Gaussian and mixtures of 2, 4, 8 and 16 for each of many subsets; 32 too for the blocks that are kept.
 
-Two noisy circles lose half as much with 32 (0.020 nats instead of 0.040); 64 are no better, and no other family of the
-paper's minds.
+Noisy circles lose half as much with 32; the paper's other families do not mind (experiments/marginals.py synthetic).
 """
 
 SCORING_STEPS, FINAL_STEPS = 15, 60
