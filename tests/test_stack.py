@@ -13,10 +13,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isde
 import oracles
-from isde import ISDE, fit_blocks, score_subsets
+from isde import ISDE, score_subsets
 from isde.engine import mixtures, stacking
-from isde.errors import InputError, ISDEWarning
-from isde.marginals import resolve_marginal
+from isde.errors import ISDEWarning
 from isde.marginals.stack import (
     FINAL_DOUBLINGS,
     FINAL_STEPS,
@@ -700,62 +699,3 @@ def test_the_stack_finds_the_partition_and_beats_one_bandwidth_where_widths_diff
     )
     assert stack.partition_ == ((0, 1), (2,))
     assert stack.score(X[600:]) > kde.score(X[600:]) + 0.3
-
-
-# --- a list of families ----------------------------------------------------------------------------------------
-
-
-def test_a_list_scores_each_subset_by_its_best_family(rows):
-    families = ["gaussian", "kde", "stack"]
-    alone = [score_subsets(rows[:60], rows[60:], max_block_size=3, marginal=family) for family in families]
-    best = score_subsets(rows[:60], rows[60:], max_block_size=3, marginal=families)
-    np.testing.assert_array_equal(best.scores, np.max([table.scores for table in alone], axis=0))
-    chosen = np.argmax([table.scores for table in alone], axis=0)
-    expected = [alone[c].bandwidths[i] for i, c in enumerate(chosen)]
-    np.testing.assert_array_equal(best.bandwidths, expected)
-
-
-def ring(rng, n):
-    angle = rng.uniform(0, 2 * np.pi, size=n)
-    return np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(n, 2))
-
-
-def test_each_block_takes_the_family_that_suits_it(rng):
-    gaussian = rng.normal(size=(400, 2)) @ [[1, 0.8], [0, 0.6]]
-    density = fit_blocks(np.column_stack([gaussian, ring(rng, 400)]), [(0, 1), (2, 3)], ["gaussian", "kde"])
-    assert [block.kind for block in density.blocks] == ["gaussian", "kde"]
-    assert np.isnan(density.bandwidths).tolist() == [True, False]
-
-
-def test_the_families_of_an_estimator_are_those_of_its_blocks(rng):
-    X = np.column_stack([ring(rng, 400), rng.normal(size=400)])
-    model = ISDE(3, marginal=["kde", "gaussian"], split="paper", random_state=0).fit(X)
-    assert model.partition_ == ((0, 1), (2,))
-    assert [block.kind for block in model.density_.blocks] == ["kde", "gaussian"]
-
-
-def test_a_family_that_fails_on_a_block_is_not_taken(rng):
-    X = rng.normal(size=(60, 1)) * [1.0, 2.0]
-    with pytest.raises(InputError, match="singular"):
-        fit_blocks(X, [(0, 1)], "gaussian")
-    assert fit_blocks(X, [(0, 1)], ["gaussian", "kde"]).blocks[0].kind == "kde"
-
-
-def test_zero_keeps_its_meaning_in_a_list(rng):
-    X = rng.normal(size=(200, 1)) + 5
-    alone, listed = (fit_blocks(X, [(0,)], marginal) for marginal in ("gaussian-zero-mean", ["gaussian-zero-mean"]))
-    np.testing.assert_array_equal(alone.score_samples(X), listed.score_samples(X))
-    assert not resolve_marginal(["gaussian", "kde"]).zero_mean
-
-
-def test_a_list_of_nothing_is_refused():
-    with pytest.raises(TypeError, match="nor a list of these"):
-        resolve_marginal([])
-
-
-def test_progress_of_a_list_counts_each_subset_once(rows):
-    table = score_subsets(rows[:60], rows[60:], max_block_size=2, marginal="gaussian")
-    done = []
-    family = resolve_marginal(["gaussian", "kde", "gaussian"])
-    family.score_subsets(rows[:60], rows[60:], table.subsets, n_jobs=1, advance=done.append)
-    assert sum(done) == len(table)

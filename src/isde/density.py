@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_random_state
 
 from isde.archive import Arrays, write_archive
 from isde.errors import InputError
-from isde.marginals import BLOCK_KINDS, Block, Marginal, resolve_marginal
+from isde.marginals import BLOCK_KINDS, Block, BlockFamily, resolve_marginal
 from isde.marginals.marginal import fit_each_block
 from isde.partitions import Partition, RandomState, canonical_partition
 from isde.tables import check_columns, check_finite, check_numeric_frame, default_names, frame_names
@@ -169,7 +169,7 @@ def fit_blocks(
     return fit_product(matrix, blocks, family, scaling_for(matrix, scale, family), names, n_jobs=n_jobs)
 
 
-def scaling_for(X: Matrix, scale: str | None, marginal: Marginal) -> Scaling:
+def scaling_for(X: Matrix, scale: str | None, marginal: BlockFamily) -> Scaling:
     """The rescaling for a family of marginals; one with mean zero keeps the data's zero."""
     return Scaling.fit(X, scale, keep_zero=getattr(marginal, "zero_mean", False))
 
@@ -177,7 +177,7 @@ def scaling_for(X: Matrix, scale: str | None, marginal: Marginal) -> Scaling:
 def fit_product(
     X: Matrix,
     partition: Partition,
-    marginal: Marginal,
+    marginal: BlockFamily,
     scaling: Scaling,
     names: tuple[str, ...],
     *,

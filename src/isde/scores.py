@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isde.archive import Arrays, write_archive
 from isde.errors import InputError, ISDEWarning
-from isde.marginals import resolve_marginal
+from isde.marginals import BestMarginal, Marginal, MarginalScores, families_of, resolve_marginal
 from isde.progress import progress_bar, say
 from isde.subsets import Subset, SubsetFamily
 from isde.tables import default_names
@@ -173,26 +173,36 @@ def score_splits(
     splits: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
     *,
     max_block_size: int,
-    marginal: Any,
+    marginal: Marginal | BestMarginal,
     n_jobs: int | None,
     names: Sequence[str],
     verbose: int,
 ) -> SubsetScores:
-    """Score every subset on each split of the rows: mean score, its standard error, median bandwidth."""
-    parts, family = list(splits), SubsetFamily(X.shape[1], max_block_size)
+    """Score every subset on each split of the rows: mean score, its standard error, median bandwidth.
+
+    Of several families each subset takes the one with the best mean: were it taken split by split, the luck of a
+    family on the rows that score would enter the mean.
+    """
+    parts, subsets, families = list(splits), SubsetFamily(X.shape[1], max_block_size), families_of(marginal)
     if verbose > 0:
         fit, score = parts[0]
-        cost = marginal.announce(X[fit], X[score], family, n_jobs=n_jobs)
+        cost = "; then ".join(one.announce(X[fit], X[score], subsets, n_jobs=n_jobs) for one in families)
         say(cost if len(parts) == 1 else f"{len(parts)} splits of the rows, each with {cost}")
-    work = f"Scoring {len(family):,} subsets" + (f" on {len(parts)} splits" if len(parts) > 1 else "")
+    work = f"Scoring {len(subsets):,} subsets" + (f" on {len(parts)} splits" if len(parts) > 1 else "")
     tables = []
-    with progress_bar(len(parts) * len(family), work, show=verbose > 0) as advance:
-        for fit, score in parts:
-            found = marginal.score_subsets(X[fit], X[score], family, n_jobs=n_jobs, advance=advance)
-            unsettled = tuple(np.flatnonzero(found.unsettled[: family.n_columns]).tolist())
-            no_error = np.full(len(family), np.nan)
-            tables.append(SubsetScores(family, found.scores, found.bandwidths, no_error, tuple(names), unsettled))
-    return average_scores(tables)
+    with progress_bar(len(families) * len(parts) * len(subsets), work, show=verbose > 0) as advance:
+        for family in families:
+            found = [
+                family.score_subsets(X[fit], X[score], subsets, n_jobs=n_jobs, advance=advance) for fit, score in parts
+            ]
+            tables.append(average_scores([_as_table(one, subsets, names) for one in found]))
+    return best_scores(tables)
+
+
+def _as_table(found: MarginalScores, subsets: SubsetFamily, names: Sequence[str]) -> SubsetScores:
+    unsettled = tuple(np.flatnonzero(found.unsettled[: subsets.n_columns]).tolist())
+    no_error = np.full(len(subsets), np.nan)
+    return SubsetScores(subsets, found.scores, found.bandwidths, no_error, tuple(names), unsettled)
 
 
 def score_subsets(
@@ -243,6 +253,18 @@ def average_scores(tables: Sequence[SubsetScores]) -> SubsetScores:
         errors=errors,
         bandwidths=np.median([table.bandwidths for table in tables], axis=0),
         unsettled=tuple(sorted({c for table in tables for c in table.unsettled})),
+    )
+
+
+def best_scores(tables: Sequence[SubsetScores]) -> SubsetScores:
+    """One table from those of several families: for each subset, what the family with the best score says."""
+    best, every = np.argmax([table.scores for table in tables], axis=0), np.arange(len(tables[0]))
+    return replace(
+        tables[0],
+        scores=np.stack([table.scores for table in tables])[best, every],
+        errors=np.stack([table.errors for table in tables])[best, every],
+        bandwidths=np.stack([table.bandwidths for table in tables])[best, every],
+        unsettled=tuple(c for c in range(tables[0].n_columns) if c in tables[best[c]].unsettled),
     )
 
 

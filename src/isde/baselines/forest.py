@@ -17,7 +17,7 @@ from isde.archive import Arrays
 from isde.density import ProductDensity, Scaling, scaling_for
 from isde.density_estimator import SubsetScoreEstimator, over, under
 from isde.errors import InputError
-from isde.marginals import Block, Marginal, resolve_marginal
+from isde.marginals import Block, BlockFamily, resolve_marginal
 from isde.marginals.kde import KDEBlock
 from isde.marginals.marginal import fit_each_block
 from isde.marginals.tree import TreeBlock, log_kernel_density
@@ -203,7 +203,7 @@ class ForestDensity(SubsetScoreEstimator):
         kept = int(np.argmax(np.cumsum([0.0, *gains])))
         return Forest(tree.n_columns, tree.edges[:kept], tree.weights[:kept])
 
-    def _fit_trees(self, U: Matrix, marginal: Marginal, scaling: Scaling) -> ProductDensity:
+    def _fit_trees(self, U: Matrix, marginal: BlockFamily, scaling: Scaling) -> ProductDensity:
         roots = {tree: self.forest_.rooted(tree) for tree in self.partition_}
         alone = [tree[0] for tree in self.partition_ if len(tree) == 1]
         if not self.normalize:
@@ -221,7 +221,7 @@ class ForestDensity(SubsetScoreEstimator):
         blocks = tuple(tree_block(tree, edges) for tree, edges in roots.items())
         return ProductDensity(self.partition_, blocks, scaling, self._names())
 
-    def _bandwidths(self, U: Matrix, marginal: Marginal, subsets: list[Columns]) -> dict[Columns, Vector]:
+    def _bandwidths(self, U: Matrix, marginal: BlockFamily, subsets: list[Columns]) -> dict[Columns, Vector]:
         """For each subset of one or two columns, the bandwidth of its kernel density along each of them."""
         if self._is_plug_in:
             h = plug_in_bandwidths(U)

@@ -9,7 +9,7 @@ from isde.marginals.best import BestMarginal
 from isde.marginals.estimator import EstimatorMarginal
 from isde.marginals.gaussian import GaussianBlock, GaussianMarginal
 from isde.marginals.kde import KDEBlock, KDEMarginal
-from isde.marginals.marginal import Block, Marginal, MarginalScores
+from isde.marginals.marginal import Block, BlockFamily, Marginal, MarginalScores
 from isde.marginals.mixture import MixtureBlock
 from isde.marginals.stack import StackBlock, StackMarginal
 from isde.marginals.tree import TreeBlock
@@ -24,10 +24,22 @@ BLOCK_KINDS: dict[str, type[Any]] = {
 }
 """Blocks that can be saved and loaded."""
 
-__all__ = ["BLOCK_KINDS", "MARGINAL_NAMES", "Block", "Marginal", "MarginalScores", "resolve_marginal"]
+__all__ = [
+    "BLOCK_KINDS",
+    "MARGINAL_NAMES",
+    "BestMarginal",
+    "Block",
+    "BlockFamily",
+    "Marginal",
+    "MarginalScores",
+    "families_of",
+    "resolve_marginal",
+]
 
 
-def resolve_marginal(marginal: Any, *, bandwidths: Sequence[float] | None = None, cv: int = 5) -> Marginal:
+def resolve_marginal(
+    marginal: Any, *, bandwidths: Sequence[float] | None = None, cv: int = 5
+) -> Marginal | BestMarginal:
     """The family meant by a name, by an estimator with `fit` and `score_samples`, by a list of these, or by itself."""
     if isinstance(marginal, str):
         if marginal not in MARGINAL_NAMES:
@@ -41,13 +53,19 @@ def resolve_marginal(marginal: Any, *, bandwidths: Sequence[float] | None = None
             kind = KDEMarginal if marginal == "kde" else StackMarginal
             return kind(bandwidths=bandwidths, cv=cv)
         return GaussianMarginal(zero_mean=marginal == "gaussian-zero-mean")
-    if isinstance(marginal, Marginal):
+    if isinstance(marginal, Marginal | BestMarginal):
         return marginal
     if isinstance(marginal, list | tuple) and marginal:
-        return BestMarginal(tuple(resolve_marginal(one, bandwidths=bandwidths, cv=cv) for one in marginal), cv)
+        members = (resolve_marginal(one, bandwidths=bandwidths, cv=cv) for one in marginal)
+        return BestMarginal(tuple(family for member in members for family in families_of(member)), cv)
     if hasattr(marginal, "fit") and hasattr(marginal, "score_samples"):
         return EstimatorMarginal(marginal)
     raise TypeError(
         f"marginal={marginal!r} is neither one of {', '.join(map(repr, MARGINAL_NAMES))} "
         "nor an estimator with fit and score_samples, nor a list of these."
     )
+
+
+def families_of(marginal: Marginal | BestMarginal) -> tuple[Marginal, ...]:
+    """The families to be scored: those of a list, or the one alone."""
+    return marginal.families if isinstance(marginal, BestMarginal) else (marginal,)

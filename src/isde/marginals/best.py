@@ -1,4 +1,4 @@
-"""Several families, of which each subset takes the one that scores best."""
+"""Several families, of which each subset takes the one that scores best (`scores`), and each block the best for it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import numpy as np
 
 from isde.errors import InputError
 from isde.marginals.kde import contiguous_folds
-from isde.marginals.marginal import Block, Marginal, MarginalScores, Matrix
-from isde.progress import Advance
-from isde.subsets import SubsetFamily
+from isde.marginals.marginal import Block, Marginal, Matrix
 
 
 @dataclass(frozen=True)
 class BestMarginal:
-    """The best of several families, subset by subset."""
+    """The best of several families, block by block."""
 
     families: tuple[Marginal, ...]
     cv: int = 5
@@ -24,25 +22,6 @@ class BestMarginal:
     def zero_mean(self) -> bool:
         """Whether the data's zero has a meaning for one of the families, and must be kept for all."""
         return any(getattr(marginal, "zero_mean", False) for marginal in self.families)
-
-    def score_subsets(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> MarginalScores:
-        tables = []
-        for number, marginal in enumerate(self.families):
-            last = number == len(self.families) - 1  # progress is that of the last: families differ widely in cost
-            report = advance if last else _silently
-            tables.append(marginal.score_subsets(X_fit, X_score, family, n_jobs=n_jobs, advance=report))
-        scores = np.stack([table.scores for table in tables])
-        best, every = np.argmax(scores, axis=0), np.arange(len(family))
-        return MarginalScores(
-            scores[best, every],
-            np.stack([table.bandwidths for table in tables])[best, every],
-            np.stack([table.unsettled for table in tables])[best, every],
-        )
-
-    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
-        return "; then ".join(m.announce(X_fit, X_score, family, n_jobs=n_jobs) for m in self.families)
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
         """The family with the best cross-validated log-likelihood on the block's rows, fitted on all of them."""
@@ -57,7 +36,3 @@ class BestMarginal:
                 return -np.inf
 
         return max(self.families, key=held_out).fit_block(X, n_jobs=n_jobs)
-
-
-def _silently(_: int) -> None:
-    """No progress to show."""

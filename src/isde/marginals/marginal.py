@@ -64,8 +64,16 @@ class Block(Protocol):
         ...
 
 
+class BlockFamily(Protocol):
+    """What fits the density of a block."""
+
+    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
+        """Fit the density of one block on all its rows, tuning parameters included."""
+        ...
+
+
 @runtime_checkable
-class Marginal(Protocol):
+class Marginal(BlockFamily, Protocol):
     """A family of densities, one for each subset of columns."""
 
     def score_subsets(
@@ -78,13 +86,9 @@ class Marginal(Protocol):
         """What `score_subsets` is about to do, and what it will cost, in a sentence."""
         ...
 
-    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
-        """Fit the density of one block on all its rows, tuning parameters included."""
-        ...
-
 
 def fit_each_block(
-    marginal: Marginal, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None
+    marginal: BlockFamily, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None
 ) -> list[Block]:
     """The density of each block: together where the family has a `fit_blocks`, else one by one."""
     together = getattr(marginal, "fit_blocks", None)

@@ -1,0 +1,90 @@
+"""A list of families: each subset takes the one that scores best, each block the one that suits it."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from sklearn.model_selection import ShuffleSplit
+
+from isde import ISDE, fit_blocks, score_subsets, scores
+from isde.errors import InputError
+from isde.marginals import resolve_marginal
+
+
+def test_a_list_scores_each_subset_by_its_best_family(rows):
+    families = ["gaussian", "kde", "stack"]
+    alone = [score_subsets(rows[:60], rows[60:], max_block_size=3, marginal=family) for family in families]
+    best = score_subsets(rows[:60], rows[60:], max_block_size=3, marginal=families)
+    np.testing.assert_array_equal(best.scores, np.max([table.scores for table in alone], axis=0))
+    chosen = np.argmax([table.scores for table in alone], axis=0)
+    expected = [alone[c].bandwidths[i] for i, c in enumerate(chosen)]
+    np.testing.assert_array_equal(best.bandwidths, expected)
+
+
+def ring(rng, n):
+    angle = rng.uniform(0, 2 * np.pi, size=n)
+    return np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(n, 2))
+
+
+def test_each_block_takes_the_family_that_suits_it(rng):
+    gaussian = rng.normal(size=(400, 2)) @ [[1, 0.8], [0, 0.6]]
+    density = fit_blocks(np.column_stack([gaussian, ring(rng, 400)]), [(0, 1), (2, 3)], ["gaussian", "kde"])
+    assert [block.kind for block in density.blocks] == ["gaussian", "kde"]
+    assert np.isnan(density.bandwidths).tolist() == [True, False]
+
+
+def test_the_families_of_an_estimator_are_those_of_its_blocks(rng):
+    X = np.column_stack([ring(rng, 400), rng.normal(size=400)])
+    model = ISDE(3, marginal=["kde", "gaussian"], split="paper", random_state=0).fit(X)
+    assert model.partition_ == ((0, 1), (2,))
+    assert [block.kind for block in model.density_.blocks] == ["kde", "gaussian"]
+
+
+def test_a_family_that_fails_on_a_block_is_not_taken(rng):
+    X = rng.normal(size=(60, 1)) * [1.0, 2.0]
+    with pytest.raises(InputError, match="singular"):
+        fit_blocks(X, [(0, 1)], "gaussian")
+    assert fit_blocks(X, [(0, 1)], ["gaussian", "kde"]).blocks[0].kind == "kde"
+
+
+def test_zero_keeps_its_meaning_in_a_list(rng):
+    X = rng.normal(size=(200, 1)) + 5
+    alone, listed = (fit_blocks(X, [(0,)], marginal) for marginal in ("gaussian-zero-mean", ["gaussian-zero-mean"]))
+    np.testing.assert_array_equal(alone.score_samples(X), listed.score_samples(X))
+    assert not resolve_marginal(["gaussian", "kde"]).zero_mean
+
+
+def test_a_list_of_nothing_is_refused():
+    with pytest.raises(TypeError, match="nor a list of these"):
+        resolve_marginal([])
+
+
+def test_a_family_is_taken_by_its_mean_over_splits_not_split_by_split(rows):
+    X, families = rows[:, [0, 2]], ["gaussian", "kde"]
+    split = ShuffleSplit(6, train_size=0.4, random_state=0)
+    alone = [ISDE(2, marginal=family, split=split).fit(X).subset_scores_ for family in families]
+    best = ISDE(2, marginal=families, split=split).fit(X).subset_scores_
+    chosen = np.argmax([table.scores for table in alone], axis=0)
+    for name in ("scores", "errors", "bandwidths"):
+        expected = [getattr(alone[c], name)[i] for i, c in enumerate(chosen)]
+        np.testing.assert_array_equal(getattr(best, name), expected)
+
+
+def test_a_list_in_a_list_is_one_list(rows):
+    nested, flat = (
+        resolve_marginal(families) for families in (["kde", ["gaussian", "stack"]], ["kde", "gaussian", "stack"])
+    )
+    assert nested == flat
+
+
+def test_progress_of_a_list_counts_every_family(rows, monkeypatch):
+    done, announced = [], []
+
+    @contextmanager
+    def counting(total, *_args, **_kwargs):
+        announced.append(total)
+        yield done.append
+
+    monkeypatch.setattr(scores, "progress_bar", counting)
+    table = score_subsets(rows[:60], rows[60:], max_block_size=2, marginal=["gaussian", "kde"])
+    assert announced == [sum(done)] == [2 * len(table)]
