@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,11 +16,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from isde.archive import Arrays, write_archive
 from isde.density import ProductDensity, Scaling
-from isde.errors import InputError
+from isde.errors import InputError, ISDEWarning
 from isde.marginals import MARGINAL_NAMES, resolve_marginal
 from isde.partitions import RandomState
 from isde.scores import SubsetScores, score_splits, warn_unsettled
-from isde.splits import resolve_split
+from isde.splits import DEFAULT_SPLIT, resolve_split
 from isde.tables import Table, check_columns, check_finite, check_numeric_frame, default_names
 
 Matrix = NDArray[np.float64]
@@ -201,8 +202,16 @@ def _params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
         result["bandwidths"] = np.ravel(result["bandwidths"]).astype(float).tolist()
     if not isinstance(result.get("random_state"), int | np.integer | None):
         result["random_state"] = None
-    if not isinstance(result.get("split"), float | str | None):
-        result["split"] = _splitter_to_json(result["split"])
+    split = result.get("split")
+    if not isinstance(split, float | str | None):
+        result["split"] = _splitter_to_json(split)
+        if result["split"] is None:
+            warnings.warn(
+                f"split={split!r} cannot be saved: the model read from the file has its density and scores, but "
+                f"set its split before `fit` or `stability`, which use {DEFAULT_SPLIT!r} otherwise.",
+                ISDEWarning,
+                stacklevel=4,
+            )
     return {name: v.item() if isinstance(v, np.generic) else v for name, v in result.items()}
 
 
