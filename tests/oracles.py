@@ -44,6 +44,11 @@ def contiguous_folds(n, cv):
     return [list(range(start, start + size)) for start, size in zip(starts, sizes, strict=True)]
 
 
+def shuffled(rows):
+    """Rows in the order in which those of the data, or of folds that keep their order, are handed to a family."""
+    return rows[np.random.RandomState(0).permutation(len(rows))]
+
+
 def cv_score(X, bandwidth, cv=5):
     """Mean over all rows of the log-density fitted on the other folds."""
     held_out = []

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import oracles
 from isde import ISDE, SubsetScores, score_subsets, select_partition
 from isde.errors import InputError, ISDEWarning
 from isde.synthetic import make_block_gaussian, make_structured
@@ -178,13 +179,16 @@ def test_a_share_says_how_many_rows_fit(rows):
 def test_several_splits_give_mean_scores_median_bandwidths_and_errors(rows, marginal):
     model = ISDE(2, marginal=marginal, split=KFold(3), scale=None).fit(rows[:, [0, 2]])
     tables = [
-        score_subsets(rows[fit][:, [0, 2]], rows[score][:, [0, 2]], max_block_size=2, marginal=marginal)
+        score_subsets(
+            rows[oracles.shuffled(fit)][:, [0, 2]], rows[score][:, [0, 2]], max_block_size=2, marginal=marginal
+        )
         for fit, score in KFold(3).split(rows)
     ]
     scores = np.array([table.scores for table in tables])
     found = model.subset_scores_
     np.testing.assert_allclose(found.scores, scores.mean(axis=0), rtol=0, atol=ROUNDING)
-    np.testing.assert_allclose(found.errors, scores.std(axis=0, ddof=1) / np.sqrt(3), rtol=0, atol=ROUNDING)
+    expected = scores.std(axis=0, ddof=1) * np.sqrt(1 / 3 + 1 / 2)  # one row scores for two that fit
+    np.testing.assert_allclose(found.errors, expected, rtol=0, atol=ROUNDING)
     np.testing.assert_array_equal(found.bandwidths, np.median([table.bandwidths for table in tables], axis=0))
     assert (found.errors > 0).all()
 

@@ -1,14 +1,17 @@
 """A list of families: each subset takes the one that scores best, each block the one that suits it."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.model_selection import ShuffleSplit
 
-from isde import ISDE, fit_blocks, score_subsets, scores
+from isde import ISDE, SubsetScores, fit_blocks, score_subsets, scores
 from isde.errors import InputError
 from isde.marginals import resolve_marginal
+from isde.marginals.gaussian import GaussianMarginal
+from isde.scores import average_scores, best_scores
 
 
 def test_a_list_scores_each_subset_by_its_best_family(rows):
@@ -52,6 +55,33 @@ def test_zero_keeps_its_meaning_in_a_list(rng):
     alone, listed = (fit_blocks(X, [(0,)], marginal) for marginal in ("gaussian-zero-mean", ["gaussian-zero-mean"]))
     np.testing.assert_array_equal(alone.score_samples(X), listed.score_samples(X))
     assert not resolve_marginal(["gaussian", "kde"]).zero_mean
+    assert resolve_marginal(["gaussian", "gaussian-zero-mean"]).zero_mean
+
+
+def test_the_folds_that_choose_a_family_for_a_block_are_those_asked_for(rng):
+    class Counting(GaussianMarginal):
+        def fit_block(self, X, *, n_jobs):
+            seen.append(len(X))
+            return super().fit_block(X, n_jobs=n_jobs)
+
+    seen = []
+    fit_blocks(rng.normal(size=(90, 1)), [(0,)], [Counting()], cv=3)
+    assert seen == [60, 60, 60, 90]
+
+
+def table(scores, unsettled=()):
+    return replace(SubsetScores.from_dict(scores), unsettled=unsettled)
+
+
+def test_a_column_is_unsettled_where_the_family_it_takes_is():
+    kernels = table({(0,): 1.0, (1,): 1.0}, unsettled=(0, 1))
+    gaussians = table({(0,): 2.0, (1,): 0.0})
+    assert best_scores([gaussians, kernels]).unsettled == best_scores([kernels, gaussians]).unsettled == (1,)
+
+
+def test_a_column_is_unsettled_where_it_is_in_any_split():
+    splits = [table({(0,): 1.0, (1,): 1.0}, unsettled=unsettled) for unsettled in ((), (1,), (0,))]
+    assert average_scores(splits, overlap=1.0).unsettled == (0, 1)
 
 
 def test_a_list_of_nothing_is_refused():

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
-from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
+from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isde
 import oracles
 from isde import ISDE, SubsetScores, score_subsets, select_partition
+from isde.errors import ISDEWarning
 from isde.marginals import resolve_marginal
 from isde.penalties import _slope_price, check_penalty, penalized
 from isde.splits import DEFAULT_SPLIT, SPLIT_NAMES, resolve_split
@@ -65,8 +66,14 @@ def test_scores_and_errors_are_averages_over_the_splits(rows, split, marginal):
     splitter = PRESETS.get(split, split) if not isinstance(split, float) else ShuffleSplit(1, train_size=split)
     splitter.random_state = 3
     model = ISDE(2, marginal=marginal, split=split, scale=None, random_state=3).fit(rows[:, [0, 2]])
+    in_order = isinstance(splitter, KFold | RepeatedKFold)
     tables = [
-        score_subsets(rows[fit][:, [0, 2]], rows[score][:, [0, 2]], max_block_size=2, marginal=marginal)
+        score_subsets(
+            rows[oracles.shuffled(fit) if in_order else fit][:, [0, 2]],
+            rows[score][:, [0, 2]],
+            max_block_size=2,
+            marginal=marginal,
+        )
         for fit, score in splitter.split(rows)
     ]
     found, scores = model.subset_scores_, np.array([table.scores for table in tables])
@@ -75,7 +82,10 @@ def test_scores_and_errors_are_averages_over_the_splits(rows, split, marginal):
         assert np.isnan(found.errors).all()
     else:
         squares = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0) / (len(tables) - 1)
-        np.testing.assert_allclose(found.errors, np.sqrt(squares / len(tables)), rtol=0, atol=ROUNDING)
+        counts = [(len(fit), len(score)) for fit, score in splitter.split(rows)]
+        overlap = sum(score for _, score in counts) / sum(fit for fit, _ in counts)
+        expected = np.sqrt(squares * (1 / len(tables) + overlap))
+        np.testing.assert_allclose(found.errors, expected, rtol=0, atol=ROUNDING)
     np.testing.assert_array_equal(found.bandwidths, np.median([table.bandwidths for table in tables], axis=0))
 
 
@@ -105,6 +115,90 @@ def test_an_unknown_name_is_refused_with_those_that_are_known(name):
 def test_what_is_no_split_is_refused(wrong):
     with pytest.raises(TypeError, match="is neither one of 'structure', 'density', 'paper', nor a share"):
         resolve_split(wrong, 0)
+
+
+@pytest.mark.parametrize("split", ["structure", "density", KFold(2, shuffle=True)], ids=str)
+def test_the_error_of_a_score_is_its_spread_over_fresh_data(split):
+    """Twenty splits of the same rows are no twenty samples."""
+    tables = [
+        ISDE(1, marginal="gaussian", split=split, random_state=0)
+        .fit(np.random.default_rng(seed).normal(size=(200, 2)))
+        .subset_scores_
+        for seed in range(80)
+    ]
+    told = np.mean([table.errors for table in tables])
+    assert told == pytest.approx(np.std([table.scores for table in tables], axis=0).mean(), rel=0.35)
+
+
+@pytest.mark.parametrize("marginal", ["kde", "stack"])
+@pytest.mark.parametrize("split", ["density", "paper"])
+def test_sorted_rows_are_as_good_as_others(rng, marginal, split):
+    X = rng.normal(size=(600, 2)) @ [[1, 0.8], [0, 0.6]]
+    fresh = rng.normal(size=(600, 2)) @ [[1, 0.8], [0, 0.6]]
+    as_drawn, by_time = (
+        ISDE(2, marginal=marginal, split=split, random_state=0).fit(rows) for rows in (X, X[np.argsort(X[:, 0])])
+    )
+    assert by_time.score(fresh) == pytest.approx(as_drawn.score(fresh), abs=0.02)
+    np.testing.assert_allclose(by_time.subset_scores_.scores, as_drawn.subset_scores_.scores, rtol=0, atol=0.1)
+
+
+class Splitter:
+    """One that yields what it is told."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def split(self, X, y=None, groups=None):
+        return iter(self.parts)
+
+    def __repr__(self):
+        return "Splitter()"
+
+
+@pytest.mark.parametrize(
+    ("split", "complaint"),
+    [
+        (Splitter(), r"split=Splitter\(\) makes no split of 120 rows"),
+        (Splitter((range(100), [])), "leaves 100 of 120 rows to fit on and 0 to score: at least 2 and 1"),
+        (Splitter(([0], range(9))), "leaves 1 of 120 rows to fit on and 9 to score"),
+        (Splitter((range(100), [3, 120])), "asks for row 120 of 120: it was made for other rows"),
+        (StratifiedKFold(2), "StratifiedKFold.* cannot split 120 rows without y and groups: "),
+        (GroupKFold(2), "GroupKFold.* cannot split 120 rows without y and groups: "),
+        (KFold(500), "cannot split 120 rows .*: Cannot have number of splits n_splits=500 greater"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("marginal", ["kde", "gaussian"])
+def test_a_splitter_that_does_not_fit_the_rows_is_refused_by_name(rows, split, complaint, marginal):
+    with pytest.raises(ValueError, match=complaint):
+        ISDE(2, marginal=marginal, split=split).fit(rows)
+
+
+def test_a_splitter_bound_to_row_numbers_is_refused_by_stability(rows):
+    model = ISDE(3, marginal="gaussian", split=PredefinedSplit(np.arange(120) % 2)).fit(rows)
+    with pytest.raises(ValueError, match=r"made for other rows .`stability` draws parts"):
+        model.stability(rows, 2)
+
+
+def test_a_class_of_splitters_is_refused_with_the_way_out():
+    with pytest.raises(TypeError, match=r"split=KFold is a class: pass a splitter made by it, such as KFold\(\)"):
+        resolve_split(KFold, 0)
+
+
+def test_a_share_may_be_a_numpy_number(rows):
+    one, other = (
+        ISDE(3, marginal="gaussian", split=share, random_state=0).fit(rows).subset_scores_.scores
+        for share in (0.5, np.float32(0.5))
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.filterwarnings("ignore:Repeated values:isde.errors.ISDEWarning")
+def test_a_score_of_minus_infinity_is_said_with_the_column(rng):
+    X = rng.normal(size=(200, 3))
+    X[:, 1] = np.arange(200) < 3
+    with pytest.warns(ISDEWarning, match="scores -inf, since .*'x1'.* had no density in some split"):
+        ISDE(3, marginal="gaussian", random_state=0).fit(X)
 
 
 @pytest.mark.parametrize("name", SPLIT_NAMES)

@@ -9,7 +9,16 @@ from sklearn.model_selection import ShuffleSplit
 import isde
 import oracles
 from isde import ISDE, SubsetScores, score_subsets, select_partition
-from isde.stability import Stability, _standard_error, all_gains, assess, largest_gains, simplest_within
+from isde.stability import (
+    LISTED,
+    Stability,
+    _standard_error,
+    all_gains,
+    all_margins,
+    assess,
+    largest_margins,
+    simplest_within,
+)
 from oracles import ROUNDING
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*as large as max_block_size:isde.errors.ISDEWarning")
@@ -29,9 +38,15 @@ def gaussian(**params):
 
 def equal(one, other):
     assert one.partitions == other.partitions
-    for name in ("together", "gains", "noise"):
+    for name in ("together", "gains", "margins", "noise"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert (one.simplest, one.one_error) == (other.simplest, other.one_error)
+    assert (one.simplest, one.simplest_error) == (other.simplest, other.simplest_error)
+
+
+def margin(scores, subset):
+    """By all partitions of the subset into smaller blocks."""
+    divisions = (p for p in oracles.all_partitions(len(subset), len(subset)) if len(p) > 1)
+    return scores[subset] - max(sum(scores[tuple(subset[c] for c in b)] for b in p) for p in divisions)
 
 
 # --- what is counted -------------------------------------------------------------------------------------------
@@ -62,7 +77,7 @@ def test_frequencies_follow_from_the_partitions_met(rng, n):
 def test_each_resample_is_the_same_analysis_of_some_rows(pair):
     model = gaussian(scale=None).fit(pair)
     found = model.stability(pair, 6, n_null=4, share=0.4, random_state=3)
-    rng, partitions, gains, noise = np.random.RandomState(3), [], [], []
+    rng, partitions, gains, margins, noise = np.random.RandomState(3), [], [], [], []
 
     def table(rows):
         ((fit, score),) = ShuffleSplit(1, train_size=0.5, random_state=rng.randint(2**31 - 1)).split(rows)
@@ -72,27 +87,32 @@ def test_each_resample_is_the_same_analysis_of_some_rows(pair):
         scores = table(pair[rng.permutation(200)[:80]])
         partitions.append(select_partition(scores).partition)
         gains.append([scores.gain(block) for block in model.partition_])
+        margins.append([margin(scores, block) if len(block) > 1 else np.nan for block in model.partition_])
     for _ in range(4):
         part = pair[rng.permutation(200)[:80]]
         scores = table(np.column_stack([rng.permutation(column) for column in part.T]))
-        noise.append([max(scores.gain(s) for s in oracles.all_subsets(4, 3) if len(s) == size) for size in (2, 3)])
+        noise.append([max(margin(scores, s) for s in oracles.all_subsets(4, 3) if len(s) == size) for size in (2, 3)])
+    np.testing.assert_allclose(found.margins, margins, rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(found.gains, gains, rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(found.noise, noise, rtol=0, atol=ROUNDING)
     assert {p: share * 6 for p, share in found.partitions} == {p: partitions.count(p) for p in partitions}
 
 
-def test_the_largest_gains_are_those_of_each_size(rng):
+def test_margins_are_over_the_best_division_and_the_largest_those_of_each_size(rng):
     scores = {subset: float(rng.normal()) for subset in oracles.all_subsets(5, 4)}
     table = SubsetScores.from_dict(scores)
-    expected = [max(scores[s] - sum(scores[c,] for c in s) for s in scores if len(s) == size) for size in (2, 3, 4)]
-    np.testing.assert_allclose(largest_gains(table), expected, rtol=0, atol=ROUNDING)
+    larger = [s for s in table.subsets if len(s) > 1]
+    np.testing.assert_allclose(all_margins(table)[5:], [margin(table, s) for s in larger], rtol=0, atol=ROUNDING)
+    assert np.isnan(all_margins(table)[:5]).all()
+    expected = [max(margin(table, s) for s in larger if len(s) == size) for size in (2, 3, 4)]
+    np.testing.assert_allclose(largest_margins(table), expected, rtol=0, atol=ROUNDING)
 
 
 def test_columns_without_a_density_gain_nothing_and_say_nothing():
     never = -np.inf
     scores = {(0,): never, (1,): 1.0, (2,): 2.0, (0, 1): never, (0, 2): never, (1, 2): never}
     np.testing.assert_array_equal(all_gains(SubsetScores.from_dict(scores)), [0, 0, 0, 0, 0, never])
-    np.testing.assert_array_equal(largest_gains(SubsetScores.from_dict(scores)), [0])
+    np.testing.assert_array_equal(largest_margins(SubsetScores.from_dict(scores)), [0])
 
 
 def test_resamples_without_a_density_are_left_out_of_the_standard_error():
@@ -146,34 +166,58 @@ def test_the_p_value_counts_null_resamples_that_gain_as_much(rng):
         names=tuple("abcdef"),
         together=np.eye(6),
         partitions=[(((0, 1), (2, 3, 4), (5,)), 1.0)],
-        gains=np.array([[0.4, 0.1, 0.0], [0.6, 0.3, 0.0]]),
+        gains=np.array([[0.4, 0.9, 0.0], [0.6, 0.9, 0.0]]),
+        margins=np.array([[0.4, 0.1, np.nan], [0.6, 0.3, np.nan]]),
         noise=np.array([[0.5, 0.0], [0.6, 0.2], [0.4, 0.3], [0.1, 0.1]]),
-        simplest=((0, 1), (2, 3, 4), (5,)),
-        one_error=0.1,
+        simplest=((0, 1), (2,), (3, 4), (5,)),
+        simplest_error=0.1,
     )
     np.testing.assert_array_equal(found.block_p_values, [3 / 5, 3 / 5, np.nan])
     told = str(found)
     assert "100% of 2 resamples return the same partition" in told
     assert "{a, b}   in 100%   gain 0.5000 nats, by chance p <= 0.6" in told
-    assert "{f}   in 100%\n" in told + "\n"
+    assert "{c, d, e}   in 100%   gain 0.9000 nats, 0.2000 over its best division, by chance p <= 0.6\n" in told
+    assert "{f}   in 100%\n" in told
+    assert told.endswith("within one standard error (0.1000 nats), and simpler: with {c} {d, e}")
 
 
 def test_without_null_resamples_there_are_no_p_values(pair):
     found = gaussian().fit(pair).stability(pair, 3, n_null=0, random_state=0)
     assert np.isnan(found.block_p_values).all()
     assert found.noise.shape == (0, 2)
+    assert "gain" in str(found)
+    assert "chance" not in str(found)
+
+
+def test_a_stranger_merged_into_a_pair_is_seen(rng):
+    X = rng.normal(size=(400, 3))
+    X[:, 1] += X[:, 0]
+    model = gaussian().fit(X)
+    found = assess(
+        lambda rows, seed: gaussian().fit(rows).subset_scores_,
+        X,
+        model.subset_scores_,
+        ((0, 1, 2),),
+        n=20,
+        n_null=19,
+        share=0.5,
+        random_state=0,
+        verbose=0,
+    )
+    assert found.gains.min() > 0.1
+    assert found.block_p_values[0] > 0.3
 
 
 def test_blocks_of_one_column_have_no_noise(pair):
     found = ISDE(1, marginal="gaussian", split="paper").fit(pair).stability(pair, 3, n_null=2, random_state=0)
     assert found.same_partition == 1
     assert found.noise.shape == (2, 0)
-    assert found.one_error == 0
+    assert found.simplest_error == 0
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8])
 def test_the_standard_error_is_that_of_other_data(share):
-    """Gains of the pair over fresh data sets spread as one data set says of itself."""
+    """Differences of two partitions over fresh data sets spread as one data set says of itself."""
 
     def draw(seed):
         X = np.random.default_rng(seed).normal(size=(300, 2))
@@ -184,8 +228,10 @@ def test_the_standard_error_is_that_of_other_data(share):
 
     fresh = [fitted(draw(seed)).subset_scores_.gain((0, 1)) for seed in range(80)]
     told = [
-        fitted(draw(seed)).stability(draw(seed), 40, n_null=0, share=share, random_state=0).one_error
-        for seed in range(6)
+        _standard_error(stability.gains[:, 0], round(share * 300), 300)
+        for stability in (
+            fitted(draw(seed)).stability(draw(seed), 40, n_null=0, share=share, random_state=0) for seed in range(6)
+        )
     ]
     assert np.mean(told) == pytest.approx(np.std(fresh), rel=0.3)
 
@@ -195,28 +241,59 @@ def test_the_standard_error_is_that_of_other_data(share):
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.3, 1.0, 3.0, 50.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_simplest_partition_within_a_tolerance_equals_full_enumeration(seed, tolerance):
+def test_the_simplest_partition_within_its_error_equals_full_enumeration(seed, tolerance):
     rng = np.random.default_rng(seed)
     scores = {subset: float(rng.normal(scale=len(subset))) for subset in oracles.all_subsets(6, 3)}
-    partitions = oracles.all_partitions(6, 3)
-
-    def total(partition):
-        return sum(scores[block] for block in partition)
-
-    best = max(map(total, partitions))
-    close = [p for p in partitions if total(p) >= best - tolerance]
-    most = max(map(len, close))
-    expected = max((p for p in close if len(p) == most), key=total)
-    assert simplest_within(SubsetScores.from_dict(scores), tolerance) == expected
+    partitions = sorted(oracles.all_partitions(6, 3), key=lambda p: -sum(scores[block] for block in p))
+    errors = tolerance * rng.uniform(size=len(partitions))
+    best, expected = sum(scores[block] for block in partitions[0]), partitions[0]
+    for p, error in zip(partitions, errors, strict=True):
+        if best - sum(scores[block] for block in p) <= error and len(p) > len(expected):
+            expected = p
+    assert simplest_within(SubsetScores.from_dict(scores), partitions, errors) == expected
 
 
-def test_the_simplest_partition_is_within_one_error_of_the_best(pair):
+def test_the_simplest_partition_is_within_the_error_of_its_difference(rng):
+    X = rng.normal(size=(300, 4))
+    X[:, 1] += X[:, 0]
+    X[:, 3] += 0.1 * X[:, 2]
+    model, rng_again, differences = gaussian(scale=None).fit(X), np.random.RandomState(0), []
+    model.partition_ = ((0, 1), (2, 3))
+    found = model.stability(X, 10, n_null=0, random_state=0)
+    for _ in range(10):
+        rows = X[rng_again.permutation(300)[:150]]
+        split = ShuffleSplit(1, train_size=0.5, random_state=rng_again.randint(2**31 - 1))
+        ((fit, score),) = split.split(rows)
+        table = score_subsets(rows[fit], rows[score], max_block_size=3, marginal="gaussian")
+        differences.append(sum(table[block] for block in found.simplest) - table[0, 1] - table[2, 3])
+    assert found.simplest == ((0, 1), (2,), (3,))
+    assert found.simplest_error == pytest.approx(_standard_error(np.array(differences), 150, 300), abs=ROUNDING)
+
+
+def test_strong_blocks_do_not_hide_a_weak_one(rng):
+    """The error is that of the difference: how much the strong pair gains does not matter for the weak one."""
+    X = rng.normal(size=(2000, 4))
+    X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+    X[:, 3] += 0.15 * X[:, 2]
+    model = ISDE(2, marginal="gaussian", random_state=0).fit(X)
+    found = model.stability(X, 20, n_null=0, random_state=0)
+    weak = found.gains[:, found.partition.index((2, 3))].mean()
+    assert _standard_error(found.gains.sum(axis=1), 1000, 2000) > weak
+    assert found.simplest == ((0, 1), (2, 3))
+
+
+def test_partitions_too_many_to_be_told_apart_are_no_obstacle(pair, monkeypatch):
     model = gaussian().fit(pair)
-    found = model.stability(pair, 10, n_null=0, random_state=0)
-    total = sum(model.subset_scores_[block] for block in found.simplest)
-    assert total >= model.selection_.score - found.one_error - ROUNDING
-    assert len(found.simplest) >= len(model.partition_)
-    assert (0, 1) in found.simplest
+    asked = []
+
+    def refuse(scores, n):
+        asked.append(n)
+        raise isde.errors.ISDEError("too many are about equal")
+
+    monkeypatch.setattr("isde.stability.best_partitions", refuse)
+    found = model.stability(pair, 3, n_null=0, random_state=0)
+    assert asked == list(LISTED)
+    assert found.simplest == model.partition_
 
 
 # --- the call --------------------------------------------------------------------------------------------------
@@ -264,6 +341,12 @@ def test_frames_keep_their_names(pair):
     equal(found, gaussian().fit(pair).stability(pair, 4, n_null=2, random_state=0))
 
 
+def test_names_are_those_of_the_model_where_the_table_has_none(pair):
+    frame = pd.DataFrame(pair, columns=["left", "right", "this", "that"])
+    model = gaussian().fit(frame, subset_scores=gaussian().fit(pair).subset_scores_)
+    assert model.stability(frame, 2, n_null=0).names == ("left", "right", "this", "that")
+
+
 @pytest.mark.parametrize(
     "params",
     [
@@ -287,15 +370,22 @@ def test_few_rows_and_tied_columns_are_no_obstacle(rng):
     assert np.isfinite(found.gains).all()
 
 
-def test_a_column_with_one_value_in_a_part_of_the_rows_is_no_obstacle(rng):
+@pytest.mark.parametrize("penalty", ["bic", "slope"])
+def test_a_column_with_one_value_in_a_part_of_the_rows_is_no_obstacle(rng, penalty):
     X = rng.normal(size=(40, 3))
     X[:, 0] = 0.0
     X[:2, 0] = 1.0
     with pytest.warns(isde.errors.ISDEWarning, match="Repeated"):
-        model = ISDE(2, marginal="gaussian", penalty="bic").fit(X)
+        model = ISDE(2, marginal="gaussian", penalty=penalty).fit(X)
     found = model.stability(X, 12, n_null=6, random_state=0)
-    assert not np.isnan(found.one_error)
+    assert not np.isnan(found.simplest_error)
     assert str(found)
+
+
+def test_blocks_are_as_large_as_in_the_table(pair):
+    table = ISDE(2, marginal="gaussian", split="paper", random_state=0).fit(pair).subset_scores_
+    found = gaussian().fit(pair, subset_scores=table).stability(pair, 2, n_null=2, random_state=0)
+    assert found.noise.shape == (2, 1)
 
 
 def test_an_unfitted_model_says_so(pair):
@@ -327,5 +417,9 @@ def test_other_columns_than_fitted_are_refused(pair):
 
 
 def test_progress_goes_to_standard_error(pair, capsys):
-    gaussian(verbose=1).fit(pair).stability(pair, 2, n_null=1)
-    assert "Resampling" in capsys.readouterr().err
+    model = gaussian(verbose=1).fit(pair)
+    capsys.readouterr()
+    model.stability(pair, 2, n_null=1)
+    told = capsys.readouterr().err
+    assert "Resampling" in told
+    assert "Scoring" not in told

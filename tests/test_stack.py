@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isde
 import oracles
-from isde import ISDE, score_subsets
+from isde import ISDE, fit_blocks, score_subsets
 from isde.engine import mixtures, stacking
 from isde.errors import ISDEWarning
 from isde.marginals.stack import (
@@ -24,6 +24,7 @@ from isde.marginals.stack import (
     StackBlock,
     StackMarginal,
 )
+from isde.synthetic import make_structured
 from oracles import QUADRATURE, ROUNDING
 
 FLOAT32_DENSITY = 2e-4
@@ -512,7 +513,7 @@ def test_the_number_of_workers_changes_no_bit(rng, n_jobs):
     np.testing.assert_array_equal(table.scores, alone.scores)
 
 
-DATA = Path("/work/shared/data")
+DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 @pytest.mark.parametrize("name", ["levine32_h2", "nilsson_rare", "kin8nm"])
@@ -523,14 +524,39 @@ def test_the_stack_is_about_as_good_as_its_best_expert_on_real_rows(rng, name):
     X = X[rng.permutation(len(X))[:2000]]
     U = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     fold, ladder = fold_numbers(1200), np.array(LADDER)
-    for size in (1, 2, 3, 3):
-        S = rng.choice(U.shape[1], size=size, replace=False)
+    for n_columns in (1, 2, 3, 3):
+        S = rng.choice(U.shape[1], size=n_columns, replace=False)
         fit, score = U[:1200][:, S], U[1200:][:, S]
         grown = mixtures.grow_mixtures(fit, SCORING_DOUBLINGS, SCORING_STEPS)
         alone = [oracles.kde_log_density(score, fit, h).mean() for h in LADDER]
         alone += [grown.log_densities(score, size).mean() for size in range(SCORING_DOUBLINGS + 1)]
         stack = stacking.score_subset(fit, score, fold, ladder, SCORING_DOUBLINGS, SCORING_STEPS)
         assert stack > max(alone) - 0.02
+
+
+@pytest.mark.parametrize(("setting", "less"), [("FINAL_DOUBLINGS", SCORING_DOUBLINGS), ("FINAL_STEPS", 1)])
+def test_kept_blocks_have_finer_mixtures_than_subsets(monkeypatch, setting, less):
+    X, _ = make_structured([2], 3000, random_state=0)
+    fresh, _ = make_structured([2], 3000, random_state=1)
+    fine = fit_blocks(X, [(0, 1)], "stack").score(fresh)
+    monkeypatch.setattr(f"isde.marginals.stack.{setting}", less)
+    assert fine > fit_blocks(X, [(0, 1)], "stack").score(fresh) + 0.01
+
+
+def test_the_bandwidths_given_bound_the_ladder(rng):
+    X = clumps(rng, 300, 1)
+    block = StackMarginal(bandwidths=[0.1, 0.2, 0.4]).fit_block(X, n_jobs=1)
+    assert set(block.bandwidths) <= {0.4, 0.2, 0.1}
+    given, default = (
+        score_subsets(X[:200], X[200:], max_block_size=1, marginal="stack", bandwidths=grid)[0,]
+        for grid in ([0.3, 0.4], None)
+    )
+    assert given != default
+
+
+def test_fewer_rows_than_folds_are_said_for_a_block_too(rows):
+    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on for cv=5 folds"):
+        StackMarginal().fit_block(rows[:4], n_jobs=1)
 
 
 def test_one_far_row_costs_its_own_density_and_no_more(rng):

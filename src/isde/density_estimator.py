@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,14 +20,11 @@ from isde.errors import InputError, ISDEWarning
 from isde.marginals import MARGINAL_NAMES, resolve_marginal
 from isde.partitions import RandomState
 from isde.scores import SubsetScores, score_splits, warn_unsettled
-from isde.splits import DEFAULT_SPLIT, resolve_split
+from isde.splits import DEFAULT_SPLIT, Split, draw_splits, resolve_split
 from isde.tables import Table, check_columns, check_finite, check_numeric_frame, default_names
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
-
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
-"""Numbers of the rows to fit on, and of those to score."""
 
 LEAST_ROWS = 5
 """Two rows to fit on, for two folds, by the default split; and as many as there are folds in "density"."""
@@ -169,8 +166,8 @@ class SubsetScoreEstimator(DensityEstimator):
         warn_unsettled(scores)
         return scores
 
-    def _splits(self, U: Matrix) -> Iterator[Split]:
-        yield from resolve_split(self.split, self.random_state).split(U)
+    def _splits(self, U: Matrix) -> list[Split]:
+        return draw_splits(resolve_split(self.split, self.random_state), len(U))
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isde.archive import Arrays
 from isde.density import fit_product, scaling_for
-from isde.density_estimator import Split, SubsetScoreEstimator, over, under
+from isde.density_estimator import SubsetScoreEstimator, over, under
 from isde.errors import ISDEWarning
 from isde.marginals import resolve_marginal
 from isde.partitions import RandomState
@@ -21,6 +22,7 @@ from isde.penalties import check_penalty, penalized
 from isde.scores import SubsetScores
 from isde.selection import certify
 from isde.solvers import check_solver, select_partition
+from isde.splits import Split
 from isde.stability import Stability, assess
 
 Matrix = NDArray[np.float64]
@@ -46,7 +48,7 @@ class ISDE(SubsetScoreEstimator):
         Which rows fit the marginals and which score them; scores are averaged over splits. "structure" keeps
         independent blocks apart, `ShuffleSplit(20, train_size=0.45)`; "density" keeps weak dependence,
         `KFold(5, shuffle=True)`; "paper" is the fastest, `ShuffleSplit(1, train_size=0.5)`. Or a share of rows to fit
-        on, or any scikit-learn splitter. None is "structure".
+        on, or any scikit-learn splitter that needs neither y nor groups. None is "structure".
     penalty : "bic", "slope" or None, default=None
         In place of a split, for families with a fixed number of parameters ("gaussian"): all rows are fitted and
         scored, and each parameter has a price, log(n) / 2 or twice the one found by the slope heuristic.
@@ -54,7 +56,7 @@ class ISDE(SubsetScoreEstimator):
         Grid for "kde" on the rescaled data. None is the paper's 30 values from 0.01 to 1, which grow by the same ratio
         where the best one is an end; a grid given is used as it is.
     cv : int, default=5
-        Folds that choose a bandwidth: contiguous, unshuffled, as in the paper.
+        Folds that choose a bandwidth, or the weights of a stack.
     scale : "minmax", "standard" or None, default="minmax"
         Rescaling of each column before anything else. Results are in the units of the data given, whatever it is.
     solver : "auto", "exhaustive", "dynamic" or "milp", default="auto"
@@ -133,6 +135,7 @@ class ISDE(SubsetScoreEstimator):
         scaling = scaling_for(X, self.scale, marginal)
         self.subset_scores_ = self._subset_scores(X, scaling, self.marginal, self.max_block_size, subset_scores)
         self.selection_ = select_partition(self.subset_scores_, solver=self.solver)
+        self._warn_no_density()
         self.partition_ = self.selection_.partition
         self.density_ = fit_product(X, self.partition_, marginal, scaling, self._names(), n_jobs=self.n_jobs)
         self._warn_largest_blocks()
@@ -160,7 +163,7 @@ class ISDE(SubsetScoreEstimator):
         return assess(
             score,
             U,
-            self.subset_scores_,
+            replace(self.subset_scores_, names=self._names()),
             self.partition_,
             n=n,
             n_null=n_null,
@@ -180,16 +183,28 @@ class ISDE(SubsetScoreEstimator):
             return scores
         return penalized(scores, self.penalty, len(U), resolve_marginal(marginal))
 
-    def _splits(self, U: Matrix) -> Iterator[Split]:
+    def _splits(self, U: Matrix) -> list[Split]:
         if self.penalty is None:
             return super()._splits(U)
         every = np.arange(len(U))
-        return iter([(every, every)])
+        return [(every, every)]
 
     def _check_params(self) -> None:
         check_solver(self.solver)
         if not isinstance(self.max_block_size, int | np.integer) or self.max_block_size < 1:
             raise ValueError(f"max_block_size={self.max_block_size!r} must be a whole number of at least 1.")
+
+    def _warn_no_density(self) -> None:
+        if self.selection_.score == -np.inf:
+            blocks = [block for block in self.selection_.partition if self.subset_scores_[block] == -np.inf]
+            culprits = ", ".join(repr(self._names()[c]) for block in blocks for c in block)
+            warnings.warn(
+                f"Every partition scores -inf, since {culprits} had no density in some split of the rows: a single "
+                "value there, or too few rows to fit on. Leave such columns out, fit on more rows, or use another "
+                "marginal.",
+                ISDEWarning,
+                stacklevel=3,
+            )
 
     def _warn_largest_blocks(self) -> None:
         k = self.subset_scores_.max_block_size

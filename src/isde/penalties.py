@@ -65,6 +65,8 @@ def _slope_price(scores: SubsetScores, dimensions: Vector, n_rows: int) -> float
     columns = slice(0, scores.n_columns)
     small = (int(dimensions[columns].sum()), n_rows * float(scores.scores[columns].sum()), alone)
     large = model(0.0)
+    if not np.isfinite([small[1], large[1]]).all():  # a column without a density: no slope to be seen
+        return 0.0
     known = {small[2]: small, large[2]: large}
     between(small, large)
     path = sorted((dimension, value) for dimension, value, _ in known.values())

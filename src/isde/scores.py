@@ -29,7 +29,7 @@ class SubsetScores:
     subsets: SubsetFamily  # which subset stands where
     scores: Vector  # mean log-density of held-out rows, nats; mean over splits
     bandwidths: Vector  # bandwidth chosen, on the scale of the data scored; median over splits; NaN where none
-    errors: Vector  # standard error of the score over splits; NaN for a single split
+    errors: Vector  # standard error of the score, from its spread over splits; NaN for a single split
     names: tuple[str, ...]  # of the columns
     unsettled: tuple[int, ...] = field(default=())  # columns whose bandwidth lies on the edge of the widest grid
 
@@ -195,7 +195,8 @@ def score_splits(
             found = [
                 family.score_subsets(X[fit], X[score], subsets, n_jobs=n_jobs, advance=advance) for fit, score in parts
             ]
-            tables.append(average_scores([_as_table(one, subsets, names) for one in found]))
+            overlap = sum(len(score) for _, score in parts) / sum(len(fit) for fit, _ in parts)
+            tables.append(average_scores([_as_table(one, subsets, names) for one in found], overlap))
     return best_scores(tables)
 
 
@@ -240,13 +241,17 @@ def score_subsets(
     )
 
 
-def average_scores(tables: Sequence[SubsetScores]) -> SubsetScores:
-    """One table from several splits of the same rows: mean score, its standard error, median bandwidth."""
+def average_scores(tables: Sequence[SubsetScores], overlap: float) -> SubsetScores:
+    """One table from several splits of the same rows: mean score, its standard error, median bandwidth.
+
+    Splits share rows: more of them take away the chance of the split, not that of the rows. Hence `overlap`, rows that
+    score for each row that fits (Nadeau and Bengio 2003).
+    """
     if len(tables) == 1:
         return tables[0]
     scores = np.stack([table.scores for table in tables])
     with np.errstate(invalid="ignore"):  # -inf minus -inf: a subset no split could fit has no spread
-        errors = scores.std(axis=0, ddof=1) / np.sqrt(len(tables))
+        errors = scores.std(axis=0, ddof=1) * np.sqrt(1 / len(tables) + overlap)
     return replace(
         tables[0],
         scores=scores.mean(axis=0),

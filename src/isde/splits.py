@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import KFold, ShuffleSplit
 
+from isde.marginals.marginal import shuffled
 from isde.partitions import RandomState
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Numbers of the rows to fit on, and of those to score."""
 
 DEFAULT_SPLIT = "structure"
 SPLIT_NAMES = ("structure", "density", "paper")
@@ -31,13 +37,41 @@ def resolve_split(split: Any, random_state: RandomState) -> Any:
         if name == "paper":
             return ShuffleSplit(1, train_size=0.5, random_state=random_state)
         raise ValueError(f"split={split!r} is unknown: use {', '.join(map(repr, SPLIT_NAMES))}, a share or a splitter.")
-    if isinstance(name, float):
+    if isinstance(name, float | np.floating):
         if not 0 < name < 1:
             raise ValueError(f"split={split} must be a share of the rows between 0 and 1.")
         return ShuffleSplit(1, train_size=name, random_state=random_state)
+    if isinstance(name, type):
+        raise TypeError(f"split={name.__name__} is a class: pass a splitter made by it, such as {name.__name__}().")
     if hasattr(name, "split"):
         return name
     raise TypeError(
         f"split={split!r} is neither one of {', '.join(map(repr, SPLIT_NAMES))}, nor a share of rows, nor a "
         "scikit-learn splitter."
     )
+
+
+def draw_splits(splitter: Any, n_rows: int) -> list[Split]:
+    """What a splitter makes of so many rows: at least one split, with rows of theirs to fit on and to score.
+
+    Rows to fit on that come in the order of the data are shuffled.
+    """
+    try:
+        parts = [(np.asarray(fit), np.asarray(score)) for fit, score in splitter.split(np.empty((n_rows, 1)))]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"split={splitter!r} cannot split {n_rows:,} rows without y and groups: {error}") from error
+    if not parts:
+        raise ValueError(f"split={splitter!r} makes no split of {n_rows:,} rows.")
+    for fit, score in parts:
+        if len(fit) < 2 or len(score) < 1:
+            raise ValueError(
+                f"split={splitter!r} leaves {len(fit)} of {n_rows:,} rows to fit on and {len(score)} to score: "
+                "at least 2 and 1 are needed."
+            )
+        last = max(fit.max(), score.max())
+        if last >= n_rows:
+            raise ValueError(
+                f"split={splitter!r} asks for row {last} of {n_rows:,}: it was made for other rows (`stability` draws "
+                "parts of the rows, and needs a splitter for any number of them)."
+            )
+    return [(fit[shuffled(len(fit))] if (np.diff(fit) > 0).all() else fit, score) for fit, score in parts]

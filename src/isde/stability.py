@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from isde.errors import ISDEError
 from isde.partitions import Partition, RandomState
 from isde.progress import progress_bar
 from isde.scores import SubsetScores
 from isde.solvers import best_partitions, select_partition
+from isde.solvers.dominance import best_divisions
+from isde.subsets import Subset
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 Score = Callable[[Matrix, int], SubsetScores]
 """The score table of some rows; the seed draws its splits."""
 
-MOST_LISTED = 1000
-"""Partitions looked at for the simplest one within a tolerance."""
+LISTED = 1000, 100, 10
+"""Best partitions among which the simplest is looked for: the first of these numbers that can be told apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +35,11 @@ class Stability:
     names: tuple[str, ...]
     together: Matrix  # share of resamples in which two columns share a block, (d, d)
     partitions: list[tuple[Partition, float]]  # every partition met, with its share of resamples, most frequent first
-    gains: Matrix  # gain of each block of the partition in each resample, nats, (n, blocks)
-    noise: Matrix  # largest gain of any subset of each size >= 2 in rows without structure, (n_null, k - 1)
-    simplest: Partition  # the one with the most blocks within one standard error of the best; see `one_error`
-    one_error: float  # standard error of what the partition gains over single columns, nats
+    gains: Matrix  # of each block of the partition over its columns alone, in each resample, nats, (n, blocks)
+    margins: Matrix  # of each block over its best division into smaller ones; NaN for single columns, (n, blocks)
+    noise: Matrix  # largest margin of any subset of each size >= 2 in rows without structure, (n_null, k - 1)
+    simplest: Partition  # the one with the most blocks that is within one standard error of the partition
+    simplest_error: float  # standard error of the difference of the two scores, nats
 
     @property
     def same_partition(self) -> float:
@@ -49,26 +53,37 @@ class Stability:
 
     @property
     def block_p_values(self) -> Vector:
-        """For each block, how often chance alone gives some subset of its size its mean gain; NaN for single columns.
+        """For each block, how often chance alone gives some subset of its size its margin; NaN for single columns.
 
-        (1 + number of null resamples whose largest gain is at least as large) / (1 + null resamples): with n_null = 20
-        no p-value is below 0.048.
+        The margin, not the gain: a pair with a stranger gains what the pair does, and nothing over the pair and the
+        stranger apart. (1 + number of null resamples whose largest margin is at least as large as the mean one) /
+        (1 + null resamples): with n_null = 20 no p-value is below 0.048.
         """
         p_values = np.full(len(self.partition), np.nan)
         for i, block in enumerate(self.partition):
             if len(block) > 1 and len(self.noise):
-                reached = (self.noise[:, len(block) - 2] >= self.gains[:, i].mean()).sum()
+                reached = (self.noise[:, len(block) - 2] >= self.margins[:, i].mean()).sum()
                 p_values[i] = (1 + reached) / (1 + len(self.noise))
         return p_values
 
     def __str__(self) -> str:
         lines = [f"{self.same_partition:.0%} of {len(self.gains)} resamples return the same partition"]
-        rows = zip(self.partition, self.block_confidence, self.gains.mean(axis=0), self.block_p_values, strict=True)
-        for block, confidence, gain, p_value in rows:
-            label = ", ".join(self.names[c] for c in block)
-            beside = "" if np.isnan(p_value) else f"   gain {gain:.4f} nats, by chance p <= {p_value:.2g}"
-            lines.append(f"  {{{label}}}   in {confidence:.0%}{beside}")
+        for i, block in enumerate(self.partition):
+            line = f"  {self._label(block)}   in {self.block_confidence[i]:.0%}"
+            if len(block) > 1:
+                line += f"   gain {self.gains[:, i].mean():.4f} nats"
+            if len(block) > 2:
+                line += f", {self.margins[:, i].mean():.4f} over its best division"
+            if len(block) > 1 and len(self.noise):
+                line += f", by chance p <= {self.block_p_values[i]:.2g}"
+            lines.append(line)
+        if self.simplest != self.partition:
+            finer = " ".join(self._label(block) for block in self.simplest if block not in self.partition)
+            lines.append(f"within one standard error ({self.simplest_error:.4f} nats), and simpler: with {finer}")
         return "\n".join(lines)
+
+    def _label(self, block: Sequence[int]) -> str:
+        return "{" + ", ".join(self.names[c] for c in block) + "}"
 
 
 def assess(
@@ -90,40 +105,73 @@ def assess(
     if not 0 < share < 1 or rows < 8:
         raise ValueError(f"share={share} of {len(X)} rows must leave at least 8 of them, and be less than 1.")
     rng = check_random_state(random_state)
+    candidates = _near_best(scores, partition)
+    blocks = sorted({block for candidate in candidates for block in candidate})
+    position, own = [scores.subsets.index(block) for block in blocks], [blocks.index(block) for block in partition]
     selected: list[Partition] = []
-    gains, noise = [], []
+    block_scores, gains, margins, noise = [], [], [], []
     with progress_bar(n + n_null, "Resampling", show=verbose > 0) as advance:
         for _ in range(n):
             table = score(X[rng.permutation(len(X))[:rows]], rng.randint(2**31 - 1))
             selected.append(select_partition(table).partition)
-            gains.append(all_gains(table)[[table.subsets.index(block) for block in partition]])
+            block_scores.append(table.scores[position])
+            gains.append(all_gains(table)[position][own])
+            margins.append(all_margins(table)[position][own])
             advance(1)
         for _ in range(n_null):
             part = X[rng.permutation(len(X))[:rows]]
             apart = np.column_stack([rng.permutation(column) for column in part.T])
-            noise.append(largest_gains(score(apart, rng.randint(2**31 - 1))))
+            noise.append(largest_margins(score(apart, rng.randint(2**31 - 1))))
             advance(1)
     counts = Counter(selected)
-    one_error = _standard_error(np.sum(gains, axis=1), rows, len(X))
+    differences = _differences(np.array(block_scores), blocks, candidates)
+    errors = [_standard_error(difference, rows, len(X)) for difference in differences]
+    simplest = simplest_within(scores, candidates, errors)
     return Stability(
         partition,
         scores.names,
         _together(selected, X.shape[1]),
         [(met, count / n) for met, count in counts.most_common()],
         np.array(gains),
+        np.array(margins),
         np.array(noise).reshape(n_null, scores.max_block_size - 1),
-        simplest_within(scores, one_error),
-        one_error,
+        simplest,
+        errors[candidates.index(simplest)],
     )
 
 
-def simplest_within(scores: SubsetScores, tolerance: float) -> Partition:
-    """The partition with the most blocks that scores at most `tolerance` less than the best; of equals, the best.
+def _near_best(scores: SubsetScores, partition: Partition) -> list[Partition]:
+    """The partition and the best ones after it, as many as can be told apart."""
+    for n in LISTED:
+        try:
+            found = [best.partition for best in best_partitions(scores, n)]
+        except ISDEError:  # too many are about equal
+            continue
+        return [partition, *(other for other in found if other != partition)]
+    return [partition]
 
-    Exact where at most 1,000 partitions come so close; otherwise the simplest of the 1,000 best.
-    """
-    best = best_partitions(scores, MOST_LISTED)
-    close = [found.partition for found in best if found.score >= best[0].score - tolerance]
+
+def _differences(block_scores: Matrix, blocks: list[Subset], candidates: list[Partition]) -> list[Vector]:
+    """What each candidate scores more than the first one, in each resample."""
+    column = {block: block_scores[:, i] for i, block in enumerate(blocks)}
+    first = set(candidates[0])
+    nothing = np.zeros(len(block_scores))
+    with np.errstate(invalid="ignore"):  # -inf minus -inf: neither has a density in these rows
+        return [
+            sum((column[block] for block in set(other) - first), nothing)
+            - sum((column[block] for block in first - set(other)), nothing)
+            for other in candidates
+        ]
+
+
+def simplest_within(scores: SubsetScores, candidates: Sequence[Partition], errors: Sequence[float]) -> Partition:
+    """The candidate with the most blocks that scores at most its error less than the first; of equals, the first."""
+    totals = [sum(scores[block] for block in candidate) for candidate in candidates]
+    close = [
+        candidate
+        for candidate, total, error in zip(candidates, totals, errors, strict=True)
+        if total == totals[0] or total >= totals[0] - error
+    ]
     return max(close, key=len)
 
 
@@ -137,10 +185,22 @@ def all_gains(scores: SubsetScores) -> Vector:
     return np.where(np.isnan(gains), 0.0, gains)
 
 
-def largest_gains(scores: SubsetScores) -> Vector:
-    """The largest gain of any subset of each size from 2 on."""
-    gains, sizes = all_gains(scores), range(2, scores.max_block_size + 1)
-    return np.array([gains[scores.subsets.of_size(size)].max() for size in sizes])
+def all_margins(scores: SubsetScores) -> Vector:
+    """What every subset scores more than its best division into smaller ones; NaN for single columns.
+
+    0 where neither has a density.
+    """
+    with np.errstate(invalid="ignore"):
+        margins = scores.scores - best_divisions(scores.subsets, scores.scores)
+    margins[np.isnan(margins)] = 0.0
+    margins[: scores.n_columns] = np.nan
+    return margins
+
+
+def largest_margins(scores: SubsetScores) -> Vector:
+    """The largest margin of any subset of each size from 2 on."""
+    margins, sizes = all_margins(scores), range(2, scores.max_block_size + 1)
+    return np.array([margins[scores.subsets.of_size(size)].max() for size in sizes])
 
 
 def _standard_error(values: Vector, n_drawn: int, n_rows: int) -> float:

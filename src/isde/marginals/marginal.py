@@ -1,4 +1,7 @@
-"""What ISDE asks of a family of marginal densities: score these subsets, fit this block."""
+"""What ISDE asks of a family of marginal densities: score these subsets, fit this block.
+
+Rows to fit on come in a random order: folds are runs of them.
+"""
 
 from __future__ import annotations
 
@@ -90,8 +93,18 @@ class Marginal(BlockFamily, Protocol):
 def fit_each_block(
     marginal: BlockFamily, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None
 ) -> list[Block]:
-    """The density of each block: together where the family has a `fit_blocks`, else one by one."""
+    """The density of each block, its rows shuffled: together where the family has a `fit_blocks`, else one by one."""
+    X = X[shuffled(len(X))]
     together = getattr(marginal, "fit_blocks", None)
     if together is not None:
         return list(together(X, blocks, n_jobs=n_jobs))
     return [marginal.fit_block(np.ascontiguousarray(X[:, list(block)]), n_jobs=n_jobs) for block in blocks]
+
+
+def shuffled(n_rows: int) -> NDArray[np.intp]:
+    """The same permutation for as many rows.
+
+    Bandwidths and weights are chosen over folds that are runs of rows: where these are sorted, by time or class, each
+    fold would be scored by rows that are not like it.
+    """
+    return np.random.RandomState(0).permutation(n_rows)

@@ -1,4 +1,4 @@
-"""Subsets that can never be needed: those that do not outweigh their own best split."""
+"""Subsets against their own best division: those that do not outweigh it can never be needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from isde.solvers.weights import FORBIDDEN, Weights
-from isde.subsets import binomials
+from isde.subsets import SubsetFamily, binomials
 
 
 def undominated(weights: Weights) -> NDArray[np.bool_]:
@@ -27,13 +27,26 @@ def undominated(weights: Weights) -> NDArray[np.bool_]:
     return keep
 
 
+def best_divisions(family: SubsetFamily, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The best total of any partition of each subset into smaller ones; -inf for single columns."""
+    best, divided = scores.copy(), np.full(len(family), -np.inf)
+    offsets, unused = np.array(family.offsets, dtype=np.int64), np.empty(len(family), dtype=np.bool_)
+    for size in range(2, family.max_size + 1):
+        where = family.of_size(size)
+        _split_all(
+            family.members(size), offsets, binomials(family.n_columns, size), best, divided[where], unused[where]
+        )
+        best[where] = np.maximum(best[where], divided[where])
+    return divided
+
+
 @njit(cache=True, nogil=True)
 def _split_all(
     members: NDArray[np.int16],  # in: the subsets of one size
     offsets: NDArray[np.int64],  # in: position of the first subset of each size
     choose: NDArray[np.int64],  # in: binomial coefficients
-    best: NDArray[np.int64],  # in: best weight of every smaller subset, by position
-    best_here: NDArray[np.int64],  # in, out: weight -> best weight of these subsets
+    best: NDArray[Any],  # in: best weight of every smaller subset, by position
+    best_here: NDArray[Any],  # in, out: weight -> best weight of these subsets
     keep: NDArray[np.bool_],  # out: whether the subset outweighs its best split
 ) -> Any:
     size = members.shape[1]
