@@ -57,8 +57,9 @@ SYNTHETIC = [(2, 2, 1), (3, 3, 3), (4, 4, 2, 2)]
 def methods(k: int, seed: int) -> dict[str, DensityEstimator]:
     options = {"n_jobs": -1, "random_state": seed}
     return {
-        "ISDE kde (paper)": ISDE(k, split=0.6, **options),
+        "ISDE kde (paper)": ISDE(k, marginal="kde", split=0.6, **options),
         "ISDE stack": ISDE(k, marginal="stack", split=0.6, **options),
+        "ISDE kde+stack": ISDE(k, marginal="kde+stack", split=0.6, **options),
         "FDE": ForestDensity(split=0.6, **options),
         "CVKDE": CVKDE(n_jobs=-1),
         "GM by CV": GaussianMixtureCV(**options),

@@ -293,7 +293,7 @@ def test_a_column_that_others_determine_is_refused_by_a_full_covariance(chain):
 
 def test_cvkde_is_one_block_of_all_columns(chain):
     model = CVKDE().fit(chain)
-    whole = isde.fit_blocks(chain, [range(4)])
+    whole = isde.fit_blocks(chain, [range(4)], "kde")
     assert model.bandwidth_ == whole.bandwidths[0]
     np.testing.assert_array_equal(model.score_samples(chain), whole.score_samples(chain))
 

@@ -137,20 +137,23 @@ def test_the_density_is_the_heaviest_pair_and_conditionals(chain):
     assert model.block_names_ == (("x0", "x1", "x2"), ("x3",))
     U, shift = rescaled(chain), -np.log(np.ptp(chain, axis=0)).sum()
     heaviest, other = model.edges_
-    h = {subset: fit_blocks(U[:, list(subset)], [range(len(subset))]).bandwidths[0] for subset in (heaviest, other)}
+    h = {
+        subset: fit_blocks(U[:, list(subset)], [range(len(subset))], "kde").bandwidths[0]
+        for subset in (heaviest, other)
+    }
     expected = kde_log_density(U[:, heaviest], U[:, heaviest], h[heaviest])
     expected += kde_log_density(U[:, other], U[:, other], h[other])
     expected -= kde_log_density(U[:, [1]], U[:, [1]], h[other])
-    expected += fit_blocks(U[:, [3]], [[0]]).score_samples(U[:, [3]])
+    expected += fit_blocks(U[:, [3]], [[0]], "kde").score_samples(U[:, [3]])
     np.testing.assert_allclose(model.score_samples(chain), expected + shift, rtol=0, atol=ROUNDING)
 
 
 def test_without_normalising_it_is_the_papers_product(chain):
     model = ForestDensity(normalize=False, random_state=0).fit(chain)
-    alone = {c: fit_blocks(chain[:, [c]], [[0]]).score_samples(chain[:, [c]]) for c in range(4)}
+    alone = {c: fit_blocks(chain[:, [c]], [[0]], "kde").score_samples(chain[:, [c]]) for c in range(4)}
     expected = sum(alone.values())
     for i, j in model.edges_:
-        expected = expected + fit_blocks(chain[:, [i, j]], [[0, 1]]).score_samples(chain[:, [i, j]])
+        expected = expected + fit_blocks(chain[:, [i, j]], [[0, 1]], "kde").score_samples(chain[:, [i, j]])
         expected = expected - alone[i] - alone[j]
     np.testing.assert_allclose(model.score_samples(chain), expected, rtol=0, atol=ROUNDING)
 
@@ -161,7 +164,9 @@ def test_trees_of_one_pair_are_isdes_blocks(normalize):
     X, truth = make_structured([2, 2, 1], 400, random_state=0)
     model = ForestDensity(normalize=normalize, random_state=0).fit(X)
     assert model.partition_ == truth
-    np.testing.assert_allclose(model.score_samples(X), fit_blocks(X, truth).score_samples(X), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(
+        model.score_samples(X), fit_blocks(X, truth, "kde").score_samples(X), rtol=0, atol=ROUNDING
+    )
 
 
 def test_a_child_is_drawn_given_its_parent():

@@ -219,6 +219,7 @@ def test_after_several_fits_the_standard_error_is_that_over_fits(X):
 
 DIRECT = {
     "isde": lambda: ISDE(2, split=0.6, random_state=1),
+    "isde-kde": lambda: ISDE(2, marginal="kde", split=0.6, random_state=1),
     "isde-stack": lambda: ISDE(2, marginal="stack", split=0.6, random_state=1),
     "isde-gaussian": lambda: ISDE(2, marginal="gaussian", split=0.6, random_state=1),
     "fde": lambda: ForestDensity(split=0.6, random_state=1),
@@ -255,7 +256,7 @@ def test_every_method_by_name_is_compared_with_its_estimator():
 
 
 def test_names_that_are_unknown_or_twice_are_refused():
-    with pytest.raises(InputError, match="no method 'kde': the methods are isde, isde-stack"):
+    with pytest.raises(InputError, match="no method 'kde': the methods are isde, isde-kde"):
         build_methods(["isde", "kde"])
     with pytest.raises(InputError, match="'gm' is named twice"):
         build_methods(["gm", "isde", "gm"])

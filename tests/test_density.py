@@ -50,7 +50,7 @@ def test_the_density_of_two_columns_integrates_to_one(X, marginal, partition):
 
 
 def test_a_kernel_block_is_the_kernel_density_of_its_rescaled_rows(X):
-    density = fit_blocks(X, [(0, 1), (2,)])
+    density = fit_blocks(X, [(0, 1), (2,)], "kde")
     U, log_range = (X - X.min(axis=0)) / np.ptp(X, axis=0), np.log(np.ptp(X, axis=0))
     h, h2 = density.bandwidths
     assert h == pytest.approx(oracles.choose_bandwidth(oracles.shuffled(U[:, :2])), rel=ROUNDING)
@@ -124,7 +124,7 @@ def test_a_far_row_has_a_finite_very_low_value_and_counts(X, marginal):
 
 def test_the_value_of_a_far_row_is_exact_to_rounding(X):
     column = X[:, [2]]
-    density = fit_blocks(column, [(0,)], scale=None, bandwidths=[0.5])
+    density = fit_blocks(column, [(0,)], "kde", scale=None, bandwidths=[0.5])
     expected = oracles.kde_log_density([[1e4], [-200.0]], column, 0.5)
     np.testing.assert_allclose(density.score_samples([[1e4], [-200.0]]), expected, rtol=ROUNDING)
 
@@ -145,7 +145,7 @@ def test_however_far_a_row_is_its_value_is_a_very_low_number(X, marginal, value)
 
 def test_drawn_rows_have_the_moments_of_the_kernel_density(X):
     n = 40_000
-    density = fit_blocks(X, [(0, 1), (2,)])
+    density = fit_blocks(X, [(0, 1), (2,)], "kde")
     drawn = density.sample(n, random_state=0)
     smear = (np.array([density.bandwidths[0]] * 2 + [density.bandwidths[1]]) * np.ptp(X, axis=0)) ** 2
     spread = np.sqrt(X.var(axis=0) + smear)
@@ -171,7 +171,7 @@ def test_the_mean_log_density_of_drawn_rows_is_minus_the_entropy_of_a_gaussian(X
 
 def test_the_mean_log_density_of_drawn_rows_is_minus_the_entropy_of_a_kernel_density(X):
     n = 20_000
-    density = fit_blocks(X[:, [2]], [(0,)])
+    density = fit_blocks(X[:, [2]], [(0,)], "kde")
     points, length = midpoints(X[:, 2], 4000)
     log_density = density.score_samples(points[:, None])
     weights = np.exp(log_density) * length
@@ -211,7 +211,7 @@ def test_the_way_a_partition_is_written_does_not_matter(X):
 
 
 def test_a_grid_given_is_used(X):
-    assert fit_blocks(X, [(0, 1), (2,)], bandwidths=[0.25]).bandwidths.tolist() == [0.25, 0.25]
+    assert fit_blocks(X, [(0, 1), (2,)], "kde", bandwidths=[0.25]).bandwidths.tolist() == [0.25, 0.25]
 
 
 @pytest.mark.parametrize(

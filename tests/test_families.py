@@ -1,4 +1,4 @@
-"""A list of families: each subset takes the one that scores best, each block the one that suits it."""
+"""More than one family: lists, of which each subset takes the best, and the default, which has one for each step."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from sklearn.model_selection import ShuffleSplit
 
-from isde import ISDE, SubsetScores, fit_blocks, score_subsets, scores
+from isde import ISDE, SubsetScores, fit_blocks, load, score_subsets, scores
+from isde.cli.fit import command as fit_command
 from isde.errors import InputError
-from isde.marginals import resolve_marginal
+from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES, resolve_marginal
 from isde.marginals.gaussian import GaussianMarginal
 from isde.scores import average_scores, best_scores
 
@@ -118,3 +119,36 @@ def test_progress_of_a_list_counts_every_family(rows, monkeypatch):
     monkeypatch.setattr(scores, "progress_bar", counting)
     table = score_subsets(rows[:60], rows[60:], max_block_size=2, marginal=["gaussian", "kde"])
     assert announced == [sum(done)] == [2 * len(table)]
+
+
+# --- one family to find the blocks, another to describe them ---------------------------------------------------
+
+
+def test_the_default_finds_blocks_by_kernels_and_describes_them_by_stacks(rng, tmp_path):
+    X = np.column_stack([ring(rng, 300), rng.normal(size=300)])
+    model = ISDE(3, split="paper", random_state=0).fit(X)
+    kde = ISDE(3, marginal="kde", split="paper", random_state=0).fit(X)
+    for name in ("scores", "bandwidths"):
+        np.testing.assert_array_equal(getattr(model.subset_scores_, name), getattr(kde.subset_scores_, name))
+    assert model.selection_ == kde.selection_
+    stack = fit_blocks(X, kde.partition_, "stack")
+    np.testing.assert_array_equal(model.score_samples(X), stack.score_samples(X))
+    model.save(tmp_path / "model.isde")
+    np.testing.assert_array_equal(load(tmp_path / "model.isde").score_samples(X), stack.score_samples(X))
+
+
+def test_blocks_side_by_side_are_those_one_by_one(rng):
+    X, blocks = np.column_stack([ring(rng, 200), rng.normal(size=200)]), [(0, 1), (2,)]
+    together = [fit_blocks(X, blocks, "stack", n_jobs=n_jobs).score_blocks(X) for n_jobs in (1, 2)]
+    # In the units of the data alone: each block has its columns' own rescaling.
+    alone = [
+        fit_blocks(X[:, list(block)], [range(len(block))], "stack").score_samples(X[:, list(block)]) for block in blocks
+    ]
+    np.testing.assert_array_equal(together[0], together[1])
+    np.testing.assert_array_equal(together[0], np.column_stack(alone))
+
+
+def test_the_command_line_knows_every_family_and_the_default():
+    option = next(o for o in fit_command.params if o.name == "marginal")
+    assert set(option.type.choices) == set(MARGINAL_NAMES)
+    assert option.default == DEFAULT_MARGINAL == ISDE().marginal

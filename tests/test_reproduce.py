@@ -411,7 +411,7 @@ def test_densities_by_block_are_those_of_the_estimators(rng):
     U = (U - U.min(axis=0)) / np.ptp(U, axis=0)
     grid = np.geomspace(0.01, 1, 10).tolist()
     scores = one_split_scores(U, 3, split="paper", bandwidths=grid, seed=3, jobs=1)
-    model = ISDE(3, split="paper", bandwidths=grid, random_state=3).fit(U)
+    model = ISDE(3, marginal="kde", split="paper", bandwidths=grid, random_state=3).fit(U)
     np.testing.assert_allclose(scores.scores, model.subset_scores_.scores, atol=ROUNDING)
     blocks = BlockDensities(U, V, bandwidths=grid, scores=None, jobs=1)
     found = blocks.of_partition(model.partition_)

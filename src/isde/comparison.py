@@ -27,6 +27,7 @@ from isde.density import Scaling, as_matrix
 from isde.density_estimator import LEAST_ROWS, DensityEstimator
 from isde.errors import InputError, ISDEError
 from isde.estimator import ISDE
+from isde.marginals import DEFAULT_MARGINAL
 from isde.progress import say
 from isde.tables import Table, check_columns, check_finite, default_names, frame_names
 
@@ -86,7 +87,8 @@ def _vine(options: MethodOptions) -> VineDensity:
 
 
 METHODS: dict[str, Callable[[MethodOptions], Any]] = {
-    "isde": lambda options: _isde(options, "kde"),
+    "isde": lambda options: _isde(options, DEFAULT_MARGINAL),
+    "isde-kde": lambda options: _isde(options, "kde"),
     "isde-stack": lambda options: _isde(options, "stack"),
     "isde-gaussian": lambda options: _isde(options, "gaussian"),
     "fde": _forest,

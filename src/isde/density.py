@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_random_state
 
 from isde.archive import Arrays, write_archive
 from isde.errors import InputError
-from isde.marginals import BLOCK_KINDS, Block, BlockFamily, resolve_marginal
+from isde.marginals import BLOCK_KINDS, DEFAULT_MARGINAL, Block, BlockFamily, resolve_marginal
 from isde.marginals.marginal import fit_each_block
 from isde.partitions import Partition, RandomState, canonical_partition
 from isde.tables import check_columns, check_finite, check_numeric_frame, default_names, frame_names
@@ -143,7 +143,7 @@ class ProductDensity:
 def fit_blocks(
     X: ArrayLike,
     partition: Iterable[Iterable[int]],
-    marginal: Any = "kde",
+    marginal: Any = DEFAULT_MARGINAL,
     bandwidths: Sequence[float] | None = None,
     *,
     cv: int = 5,
@@ -158,8 +158,8 @@ def fit_blocks(
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> density = fit_blocks(X, [(0, 1), (2,)])
-    >>> density.score_samples(X).shape, density.bandwidths.shape
-    ((200,), (2,))
+    >>> density.score_samples(X).shape, density.partition
+    ((200,), ((0, 1), (2,)))
     """
     matrix = as_matrix(X)
     names = frame_names(X) or default_names(matrix.shape[1])

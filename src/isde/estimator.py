@@ -16,7 +16,7 @@ from isde.archive import Arrays
 from isde.density import fit_product, scaling_for
 from isde.density_estimator import SubsetScoreEstimator, over, under
 from isde.errors import ISDEWarning
-from isde.marginals import resolve_marginal
+from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
 from isde.partitions import RandomState
 from isde.penalties import check_penalty, penalized
 from isde.scores import SubsetScores
@@ -39,11 +39,13 @@ class ISDE(SubsetScoreEstimator):
     ----------
     max_block_size : int, default=3
         Largest block allowed, the paper's k. Larger than the number of columns means all columns.
-    marginal : str, estimator or list, default="kde"
-        Density family of a block: "kde" (Gaussian kernels, bandwidth by cross-validation, the paper's), "gaussian",
-        "gaussian-zero-mean" (as in the paper), "stack" (kernels of several bandwidths and Gaussian mixtures, combined
-        by held-out likelihood: better densities on real data, at some ten times the cost), or any estimator with `fit`
-        and `score_samples`, cloned per subset. Of a list, each block takes the family that scores best.
+    marginal : str, estimator or list, default="kde+stack"
+        Density family of a block: "kde" (Gaussian kernels, bandwidth by cross-validation, the paper's); "stack"
+        (kernels of several bandwidths and Gaussian mixtures, combined by held-out likelihood: the better density, at
+        some ten times the cost, and less careful to keep independent blocks apart); "kde+stack" (subsets are scored by
+        the first, and the blocks that are kept fitted by the second); "gaussian", "gaussian-zero-mean" (as in the
+        paper); or any estimator with `fit` and `score_samples`, cloned per subset. Of a list, each block takes the
+        family that scores best.
     split : str, float, splitter or None, default=None
         Which rows fit the marginals and which score them; scores are averaged over splits. "structure" keeps
         independent blocks apart, `ShuffleSplit(20, train_size=0.45)`; "density" keeps weak dependence,
@@ -53,7 +55,7 @@ class ISDE(SubsetScoreEstimator):
         In place of a split, for families with a fixed number of parameters ("gaussian"): all rows are fitted and
         scored, and each parameter has a price, log(n) / 2 or twice the one found by the slope heuristic.
     bandwidths : sequence of float or None, default=None
-        Grid for "kde" on the rescaled data. None is the paper's 30 values from 0.01 to 1, which grow by the same ratio
+        Grid for kernels on the rescaled data. None is the paper's 30 values from 0.01 to 1, growing by the same ratio
         where the best one is an end; a grid given is used as it is.
     cv : int, default=5
         Folds that choose a bandwidth, or the weights of a stack.
@@ -100,7 +102,7 @@ class ISDE(SubsetScoreEstimator):
         self,
         max_block_size: int = 3,
         *,
-        marginal: Any = "kde",
+        marginal: Any = DEFAULT_MARGINAL,
         split: Any = None,
         penalty: str | None = None,
         bandwidths: Sequence[float] | None = None,

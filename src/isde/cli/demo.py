@@ -43,7 +43,7 @@ def command(output: Path, seed: int, jobs: int, as_json: bool, quiet: bool) -> N
     held_out = {
         "ISDE": model.score(fresh),
         "independent columns": fit_blocks(table.X, [(c,) for c in columns], n_jobs=jobs).score(fresh.X),
-        "plain KDE, bandwidth by cross-validation": fit_blocks(table.X, [columns], n_jobs=jobs).score(fresh.X),
+        "plain KDE, bandwidth by cross-validation": fit_blocks(table.X, [columns], "kde", n_jobs=jobs).score(fresh.X),
     }
     summary = summarize(model) | {"n_rows": len(table.X), "seed": seed, "held_out": held_out}
     write_run(output, model, summary)

@@ -47,10 +47,10 @@ def fit_options(command: Command) -> Command:
             click.option("-k", "--max-block-size", type=int, default=3, show_default=True, help="Largest block."),
             click.option(
                 "--marginal",
-                type=click.Choice(["kde", "gaussian", "gaussian-zero-mean", "stack"]),
-                default="kde",
+                type=click.Choice(["kde+stack", "kde", "stack", "gaussian", "gaussian-zero-mean"]),
+                default="kde+stack",
                 show_default=True,
-                help="Density family of a block.",
+                help="Density family of a block; kde+stack: subsets scored by kde, the blocks kept fitted by stack.",
             ),
             click.option(
                 "--split",

@@ -13,8 +13,10 @@ from isde.marginals.marginal import Block, BlockFamily, Marginal, MarginalScores
 from isde.marginals.mixture import MixtureBlock
 from isde.marginals.stack import StackBlock, StackMarginal
 from isde.marginals.tree import TreeBlock
+from isde.marginals.two_step import TwoStepMarginal
 
-MARGINAL_NAMES = ("kde", "gaussian", "gaussian-zero-mean", "stack")
+MARGINAL_NAMES = ("kde", "gaussian", "gaussian-zero-mean", "stack", "kde+stack")
+DEFAULT_MARGINAL = "kde+stack"
 BLOCK_KINDS: dict[str, type[Any]] = {
     KDEBlock.kind: KDEBlock,
     GaussianBlock.kind: GaussianBlock,
@@ -26,6 +28,7 @@ BLOCK_KINDS: dict[str, type[Any]] = {
 
 __all__ = [
     "BLOCK_KINDS",
+    "DEFAULT_MARGINAL",
     "MARGINAL_NAMES",
     "BestMarginal",
     "Block",
@@ -47,12 +50,13 @@ def resolve_marginal(
                 f"marginal={marginal!r} is unknown: use {', '.join(map(repr, MARGINAL_NAMES))}, "
                 "an estimator with fit and score_samples, or a list of these."
             )
-        if marginal in ("kde", "stack"):
-            if cv < 2:
-                raise ValueError(f"cv={cv} must be at least 2 folds.")
-            kind = KDEMarginal if marginal == "kde" else StackMarginal
-            return kind(bandwidths=bandwidths, cv=cv)
-        return GaussianMarginal(zero_mean=marginal == "gaussian-zero-mean")
+        if marginal.startswith("gaussian"):
+            return GaussianMarginal(zero_mean=marginal == "gaussian-zero-mean")
+        if cv < 2:
+            raise ValueError(f"cv={cv} must be at least 2 folds.")
+        kde, stack = KDEMarginal(bandwidths=bandwidths, cv=cv), StackMarginal(bandwidths=bandwidths, cv=cv)
+        families: dict[str, Marginal] = {"kde": kde, "stack": stack, "kde+stack": TwoStepMarginal(kde, stack)}
+        return families[marginal]
     if isinstance(marginal, Marginal | BestMarginal):
         return marginal
     if isinstance(marginal, list | tuple) and marginal:

@@ -93,8 +93,14 @@ class Marginal(BlockFamily, Protocol):
 def fit_each_block(
     marginal: BlockFamily, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None
 ) -> list[Block]:
-    """The density of each block, its rows shuffled: together where the family has a `fit_blocks`, else one by one."""
-    X = X[shuffled(len(X))]
+    """The density of each block, its rows shuffled: folds are runs of rows."""
+    return fit_in_order(marginal, X[shuffled(len(X))], blocks, n_jobs=n_jobs)
+
+
+def fit_in_order(
+    marginal: BlockFamily, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None
+) -> list[Block]:
+    """Together where the family has a `fit_blocks`, else one by one."""
     together = getattr(marginal, "fit_blocks", None)
     if together is not None:
         return list(together(X, blocks, n_jobs=n_jobs))

@@ -128,7 +128,15 @@ class StackMarginal:
         )
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> StackBlock:
+        return self.fit_blocks(X, [range(X.shape[1])], n_jobs=n_jobs)[0]
+
+    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[StackBlock]:
+        """Blocks side by side: one alone has a single worker."""
         warn_few_rows(len(X), self.cv)
+        with scoring.workers(n_jobs if len(blocks) > 1 else 1) as run:
+            return list(run(self._fit_block, ((np.ascontiguousarray(X[:, list(block)]),) for block in blocks)))
+
+    def _fit_block(self, X: Matrix) -> StackBlock:
         ladder = self._ladder()
         stack = stacking.fit_stack(X, self._folds(len(X)), ladder, FINAL_DOUBLINGS, FINAL_STEPS)
         kept, sizes = stack.kernel_weights > 0, np.flatnonzero(stack.mixture_weights).tolist()
