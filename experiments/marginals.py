@@ -241,6 +241,8 @@ def experts() -> None:
                 f"lowest {worst['difference']:+.4f} ({worst['subset']}: {worst['best expert']})",
                 flush=True,
             )
+    if not rows:
+        return
     with open(RESULTS / "marginals_experts.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")
         writer.writeheader()
