@@ -346,7 +346,7 @@ BAD_FILES = {
     "semicolon": ("x;y\n1;2\n", "separated by ';'"),
     "nan": ("x,y\n" + "".join(f"{i},{'nan' if i < 2 else i * i}\n" for i in range(9)), "'y' (2) of 9 rows"),
     "constant": ("x,y\n" + "".join(f"{i},5\n" for i in range(9)), "'y' has the same value"),
-    "duplicate": ("x,x\n1,2\n", "two columns named 'x'"),
+    "duplicate": ("x,x\n1,2\n", "more than one column named 'x'"),
     "few rows": ("x,y\n1,2\n2,3\n3,5\n", "3 sample"),
     "only header": ("x,y\n", "no rows"),
     "binary": ("\x00\x80\udcff\udcfe", "no text file"),

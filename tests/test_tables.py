@@ -148,6 +148,22 @@ def test_a_text_column_that_is_not_asked_for_does_no_harm(tmp_path):
     assert read_table(tmp_path / "data.csv", columns=["b"]).X.tolist() == [[2], [4]]
 
 
+def test_an_unnamed_or_repeated_column_that_is_not_asked_for_does_no_harm(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame.to_csv(tmp_path / "index.csv")
+    np.testing.assert_array_equal(read_table(tmp_path / "index.csv", columns=list("abc")).X, X)
+    np.savez(tmp_path / "twice.npz", X=X, columns=["a", "b", "a"])
+    assert read_table(tmp_path / "twice.npz", columns=["b"]).names == ("b",)
+    columns = [pa.array(X[:, i]) for i in range(3)]
+    pq.write_table(pa.Table.from_arrays(columns, names=["", "b", ""]), tmp_path / "unnamed.parquet")
+    np.testing.assert_array_equal(read_table(tmp_path / "unnamed.parquet", columns=["b"]).X, X[:, [1]])
+
+
+def test_a_column_without_name_cannot_be_asked_for(tmp_path):
+    (tmp_path / "data.csv").write_text(",a\n0,1\n1,2\n", encoding="utf-8")
+    assert "no column ''; it has a." in refusal(tmp_path / "data.csv", columns=["a", ""])
+
+
 def test_integers_and_booleans_become_floats(tmp_path):
     pq.write_table(pa.table({"i": [1, 2], "b": [True, False]}), tmp_path / "data.parquet")
     assert read_table(tmp_path / "data.parquet").X.tolist() == [[1, 1], [2, 0]]
@@ -299,8 +315,11 @@ def test_a_table_without_rows_or_columns_is_refused(tmp_path, shape):
         ("a;b\n1;2\n", "separated by ';'"),
         ("a\tb\n1\t2\n", "separated by '\\t'"),
         ("1;2\n3;4\n", "separated by ';'"),
-        ("a,b,a\n1,2,3\n", "two columns named 'a'"),
-        ("a,,c\n1,2,3\n", "Column 2"),
+        ("a,b,a\n1,2,3\n", "more than one column named 'a': rename"),
+        ("a,b,a,b\n1,2,3,4\n", "more than one column named 'a', 'b'"),
+        ("a,,c\n1,2,3\n", "no name for column 2:"),
+        ("a,b,,\n1,2,3,4\n", "no name for column 3, 4:"),
+        (",a,b\n0,1,2\n", "(a row index?): leave it out with --columns, or save the table without its index"),
         ("a,b\n", "header but no rows"),
         ("\n\n\n", "blank lines"),
     ],
@@ -344,7 +363,9 @@ def test_a_text_column_in_a_parquet_file_is_named(tmp_path):
     assert "'label'" in refusal(tmp_path / "data.parquet")
 
 
-@pytest.mark.parametrize(("names", "culprit"), [(["a", "a"], "two columns named 'a'"), (["a", ""], "Column 2")])
+@pytest.mark.parametrize(
+    ("names", "culprit"), [(["a", "a"], "more than one column named 'a'"), (["a", ""], "no name for column 2")]
+)
 def test_a_parquet_file_with_repeated_or_empty_names_is_refused(tmp_path, names, culprit):
     pq.write_table(pa.Table.from_arrays([pa.array([1.0, 2.0])] * 2, names=names), tmp_path / "data.parquet")
     assert culprit in refusal(tmp_path / "data.parquet")

@@ -6,6 +6,7 @@ import csv
 import warnings
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,11 +34,12 @@ class Table:
 
 
 @dataclass(frozen=True)
-class TextFormat:
-    """How a text file is to be read; None means: see for yourself."""
+class Request:
+    """How a file is to be read, and what of it; None means: see for yourself."""
 
-    separator: str | None = None
-    header: bool | None = None
+    separator: str | None
+    header: bool | None
+    columns: Sequence[str] | None
 
 
 def read_table(
@@ -53,7 +55,7 @@ def read_table(
     named, in that order. An npz file holds the matrix as `X`, or as its only matrix, and names as `columns`.
     """
     path = Path(path)
-    readers: dict[str, Callable[[Path, TextFormat, Sequence[str] | None], Table]] = {
+    readers: dict[str, Callable[[Path, Request], Table]] = {
         ".csv": _read_text,
         ".tsv": _read_text,
         ".parquet": _read_parquet,
@@ -67,7 +69,7 @@ def read_table(
         raise InputError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}: give a file.")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty.")
-    table = reader(path, TextFormat(separator, header), columns)
+    table = reader(path, Request(separator, header, columns))
     if table.X.shape[0] == 0 or table.X.shape[1] == 0:
         raise InputError(f"{path} holds a table of {table.X.shape[0]} rows and {table.X.shape[1]} columns: no data.")
     return table
@@ -180,7 +182,7 @@ def _numeric_frame(frame: nw.DataFrame[Any], where: str) -> nw.DataFrame[Any]:
     return frame
 
 
-def _read_parquet(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table:
+def _read_parquet(path: Path, request: Request) -> Table:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -190,15 +192,12 @@ def _read_parquet(path: Path, _: TextFormat, columns: Sequence[str] | None) -> T
         native = pyarrow.parquet.ParquetFile(path).read()
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{path} is no parquet file, or it is damaged ({_first_line(error)}).") from error
-    _refuse_bad_names(native.column_names, path)
-    frame = nw.from_native(native, eager_only=True)
-    if columns is not None:
-        frame = frame.select([frame.columns[i] for i in _positions(frame.columns, columns, path)])
-    frame = _numeric_frame(frame, str(path))
+    native = native.select(_positions(native.column_names, request, path))
+    frame = _numeric_frame(nw.from_native(native, eager_only=True), str(path))
     return Table(np.asarray(frame.to_numpy(), dtype=np.float64), tuple(frame.columns))
 
 
-def _read_npy(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table:
+def _read_npy(path: Path, request: Request) -> Table:
     try:
         # Mapped, so that a header which declares more than the file holds is refused before memory is asked for.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -207,10 +206,10 @@ def _read_npy(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table
             raise InputError(f"{path} holds an .npz archive: give it that ending.")
     except (ValueError, EOFError, OSError, SyntaxError, TokenError) as error:
         raise InputError(f"{path} is no .npy file, or it is damaged ({_first_line(error)}).") from error
-    return _from_array(array, None, columns, path)
+    return _from_array(array, None, request, path)
 
 
-def _read_npz(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table:
+def _read_npz(path: Path, request: Request) -> Table:
     try:
         _refuse_overstated(path)
         with np.load(path, allow_pickle=False) as archive:
@@ -219,7 +218,7 @@ def _read_npz(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table
             if key is None:
                 raise InputError(f"{path} holds the matrices {keys}: name the one to use 'X'.")
             names = archive["columns"] if "columns" in archive.files else None
-            return _from_array(archive[key], names, columns, path)
+            return _from_array(archive[key], names, request, path)
     except (
         ValueError, EOFError, OSError, KeyError, SyntaxError, RuntimeError, TokenError, zipfile.BadZipFile, zlib.error
     ) as error:  # fmt: skip
@@ -240,15 +239,14 @@ def _refuse_overstated(path: Path) -> None:
                 raise InputError(f"{path}: {info.filename} declares more numbers than it holds: it is damaged.")
 
 
-def _from_array(array: NDArray[Any], names: NDArray[Any] | None, columns: Sequence[str] | None, path: Path) -> Table:
+def _from_array(array: NDArray[Any], names: NDArray[Any] | None, request: Request, path: Path) -> Table:
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise InputError(f"{path} holds {array.ndim}-dimensional {array.dtype} data: isde needs a matrix of numbers.")
     labels = default_names(array.shape[1]) if names is None else tuple(str(n) for n in np.atleast_1d(names))
     if len(labels) != array.shape[1]:
         raise InputError(f"{path} has {len(labels)} names in 'columns' for {array.shape[1]} columns.")
-    _refuse_bad_names(labels, path)
-    if columns is not None:
-        keep = _positions(labels, columns, path)
+    keep = _positions(labels, request, path)
+    if keep != list(range(len(labels))):
         array, labels = array[:, keep], tuple(labels[i] for i in keep)
     return Table(np.ascontiguousarray(array, dtype=np.float64), labels)
 
@@ -256,38 +254,38 @@ def _from_array(array: NDArray[Any], names: NDArray[Any] | None, columns: Sequen
 # --- text files ------------------------------------------------------------------------------------------------
 
 
-def _read_text(path: Path, form: TextFormat, columns: Sequence[str] | None) -> Table:
-    separator = form.separator or {".csv": ",", ".tsv": "\t"}[path.suffix.lower()]
+def _read_text(path: Path, request: Request) -> Table:
+    separator = request.separator or {".csv": ",", ".tsv": "\t"}[path.suffix.lower()]
     first, second = _first_rows(path, separator)
-    has_header = not all(_is_number(field) for field in first) if form.header is None else form.header
-    if form.separator is None and len(first) == 1:
+    has_header = not all(_is_number(field) for field in first) if request.header is None else request.header
+    if request.separator is None and len(first) == 1:
         other = next((s for s in ",;\t|" if s in first[0]), None)
         if other:
             raise InputError(f"{path} looks separated by {other!r}: say so (--separator {other!r}).")
     if has_header and second is None:
         raise InputError(f"{path} has a header but no rows.")
     names = tuple(field.strip() for field in first) if has_header else default_names(len(first))
-    _refuse_bad_names(names, path)
-    keep = None if columns is None else _positions(names, columns, path)
+    keep = _positions(names, request, path)
+    in_file_order = keep == list(range(len(names)))
     try:
         with open(path, encoding="utf-8-sig", newline="") as lines:
-            rows = lines if keep is None else _of_width(lines, separator, len(names))
+            rows = lines if in_file_order else _of_width(lines, separator, len(names))
             skip = _lines_before_data(path, has_header)
             X = np.loadtxt(
                 rows,
                 np.float64,
                 delimiter=separator,
                 skiprows=skip,
-                usecols=keep,
+                usecols=None if in_file_order else keep,
                 ndmin=2,
                 quotechar='"',
                 comments=None,
             )
     except ValueError as error:
         raise _explain(path, separator, names, keep, has_header, error) from None
-    if keep is None and X.shape[1] != len(names):
+    if in_file_order and X.shape[1] != len(names):
         raise InputError(f"{path} is ragged: {len(names)} names in the header, {X.shape[1]} values in each row.")
-    return Table(X, names if keep is None else tuple(names[i] for i in keep))
+    return Table(X, tuple(names[i] for i in keep))
 
 
 def _of_width(lines: Iterable[str], separator: str, width: int) -> Iterator[str]:
@@ -335,13 +333,12 @@ def _explain(
     path: Path,
     separator: str,
     names: Sequence[str],
-    keep: list[int] | None,
+    keep: Sequence[int],
     has_header: bool,
     error: Exception,
 ) -> InputError:
     """Why NumPy could not read the file, in the file's own terms: ragged rows, missing values, or text."""
-    used = range(len(names)) if keep is None else keep
-    missing, text = dict.fromkeys(used, 0), dict.fromkeys(used, "")
+    missing, text = dict.fromkeys(keep, 0), dict.fromkeys(keep, "")
     rows = (row for row in _text_rows(path, separator) if row)
     for number, row in enumerate(rows):
         if number == 0 and has_header:
@@ -350,7 +347,7 @@ def _explain(
             return InputError(
                 f"{path} is ragged: row {number + 1 - has_header:,} has {len(row)} values, {len(names)} are expected."
             )
-        for c in used:
+        for c in keep:
             missing[c] += not row[c].strip()
             if not text[c] and row[c].strip() and not _is_number(row[c]):
                 text[c] = row[c]
@@ -371,22 +368,47 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _refuse_bad_names(names: Sequence[str], path: Path) -> None:
-    repeated = sorted({name for name in names if list(names).count(name) > 1})
+# --- names of columns ------------------------------------------------------------------------------------------
+
+
+def _positions(names: Sequence[str], request: Request, path: Path) -> list[int]:
+    """The columns to keep, in the order asked for; names of the others may be empty or repeated."""
+    if request.columns is None:
+        _refuse_unnamed(names, path)
+        wanted = names
+    else:
+        _refuse_unknown(request.columns, names, path)
+        wanted = request.columns
+    counts = Counter(names)
+    repeated = [repr(name) for name in dict.fromkeys(wanted) if counts[name] > 1]
     if repeated:
-        raise InputError(f"{path} has two columns named {repeated[0]!r}: rename one.")
-    if "" in names:
-        raise InputError(f"Column {list(names).index('') + 1} of {path} has no name: give it one.")
+        raise InputError(
+            f"{path} has more than one column named {_some(repeated)}: rename them, or leave them out (--columns)."
+        )
+    place = {name: i for i, name in enumerate(names)}
+    return [place[name] for name in wanted]
 
 
-def _positions(names: Sequence[str], wanted: Sequence[str], path: Path) -> list[int]:
+def _refuse_unnamed(names: Sequence[str], path: Path) -> None:
+    unnamed = [i for i, name in enumerate(names) if not name]
+    if unnamed == [0]:
+        raise InputError(
+            f"Column 1 of {path} has no name (a row index?): leave it out with --columns, or save the table without "
+            "its index (index=False)."
+        )
+    if unnamed:
+        places = _some([str(i + 1) for i in unnamed])
+        raise InputError(f"{path} has no name for column {places}: write one, or leave it out with --columns.")
+
+
+def _refuse_unknown(wanted: Sequence[str], names: Sequence[str], path: Path) -> None:
     repeated = [name for name in wanted if list(wanted).count(name) > 1]
     if repeated:
         raise InputError(f"The column {repeated[0]!r} is asked for twice.")
-    unknown = [name for name in wanted if name not in names]
+    unknown = [name for name in wanted if name not in names or not name]
     if unknown:
-        raise InputError(f"{path} has no column {unknown[0]!r}; it has {_some(list(names), 12)}.")
-    return [list(names).index(name) for name in wanted]
+        known = [name for name in names if name]
+        raise InputError(f"{path} has no column {unknown[0]!r}; it has {_some(known, 12)}.")
 
 
 def _first_line(error: Exception) -> str:
