@@ -48,6 +48,11 @@ def write_csv(path, X, names=NAMES):
     return path
 
 
+def write_counting(folder):
+    """What pandas writes for a frame made of an array: names that are numbers."""
+    return write_csv(folder / "counting.csv", np.eye(3), names=range(3))
+
+
 def read_csv(path):
     return np.loadtxt(path, delimiter=",", skiprows=1)
 
@@ -190,6 +195,19 @@ def test_every_kind_of_file_gives_the_same_model(data, run, tmp_path, ending):
     assert result.exit_code == 0, result.output
     found, expected = (isde.load(folder).density_.score_samples(X) for folder in (tmp_path / "other", run))
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_first_row_of_numbers_is_said_to_be_data_unless_told_or_quiet(data, tmp_path, run):
+    plain = write_csv(tmp_path / "plain.csv", read_csv(data), names=None)
+    said = "plain.csv: first row taken as data, columns named x0 to x2: --header if it holds names.\n"
+    fit = ["fit", plain, "--marginal", "gaussian", "--jobs", 1, "--overwrite", "-o", tmp_path / "other"]
+    for command in (fit, ["score", run, plain], ["compare", plain, "--methods", "gaussian", "--repeats", 2]):
+        assert said in call(*command).stderr
+        for option in ("--quiet", "--no-header"):
+            result = call(*command, option)
+            assert result.exit_code == 0, result.output
+            assert said not in result.stderr
+    assert "--header or --no-header" in refusal(call("fit", write_counting(tmp_path), "-o", tmp_path / "third"))
 
 
 # --- score, sample, info ---------------------------------------------------------------------------------------

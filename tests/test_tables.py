@@ -54,6 +54,14 @@ def refusal(path, **options):
     return str(caught.value)
 
 
+def outcome(path, **options):
+    """The table, or the sentence with which the file is refused."""
+    try:
+        return repr(read_table(path, **options))
+    except InputError as error:
+        return str(error)
+
+
 # --- what can be read ------------------------------------------------------------------------------------------
 
 
@@ -100,6 +108,60 @@ def test_a_header_of_numbers_is_one_when_told_so(tmp_path):
     table = read_table(tmp_path / "data.csv", header=True)
     assert table.names == ("2019", "2020")
     assert table.X.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("first", "found"),
+    [
+        ("0.5,NA,2.5", "holds numbers and gaps ('NA')"),
+        ("null,1,2", "holds numbers and gaps ('null')"),
+        ("1.5,,2", "holds numbers and gaps ('')"),
+        ("NA,NA,N/A", "holds nothing but gaps ('NA')"),
+        ("0,1,2", "counts from 0 to 2"),
+        ("1, 2, 3", "counts from 1 to 3"),
+        (",0,1", "holds numbers and gaps ('')"),
+    ],
+)
+def test_a_first_row_that_may_be_names_or_data_is_refused_unless_told_which(tmp_path, first, found):
+    path = tmp_path / "data.csv"
+    path.write_text(f"{first}\n5,6,7\n8,9,10\n", encoding="utf-8")
+    message = refusal(path)
+    assert found in message
+    assert "--header or --no-header (in Python, header=True or header=False)" in message
+    for header in (True, False):
+        assert "first row" not in outcome(path, header=header)
+
+
+def test_a_first_row_that_counts_is_names_or_data_as_told(tmp_path):
+    pd.DataFrame(X).to_csv(tmp_path / "data.csv", index=False)
+    refusal(tmp_path / "data.csv")
+    named, plain = (read_table(tmp_path / "data.csv", header=header) for header in (True, False))
+    assert (named.names, plain.names) == (("0", "1", "2"), default_names(3))
+    np.testing.assert_array_equal(named.X, X)
+    np.testing.assert_array_equal(plain.X, np.vstack([[0, 1, 2], X]))
+
+
+def test_a_first_row_with_the_names_asked_for_holds_names(tmp_path):
+    (tmp_path / "data.csv").write_text("0,1,2\n5,6,7\n8,9,10\n", encoding="utf-8")
+    assert read_table(tmp_path / "data.csv", columns=["2", "0"]).X.tolist() == [[7, 5], [10, 8]]
+
+
+@pytest.mark.parametrize("first", ["0.0,1.0", "1,0", "1,3", "nan,2"])
+def test_a_first_row_of_other_numbers_is_data_and_that_is_said_when_asked(tmp_path, capsys, first):
+    (tmp_path / "data.csv").write_text(f"{first}\n3,4\n", encoding="utf-8")
+    assert len(read_table(tmp_path / "data.csv").X) == 2
+    assert capsys.readouterr().err == ""
+    read_table(tmp_path / "data.csv", verbose=1)
+    said = f"{tmp_path / 'data.csv'}: first row taken as data, columns named x0 to x1: --header if it holds names.\n"
+    assert capsys.readouterr().err == said
+    read_table(tmp_path / "data.csv", verbose=1, header=False)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("first", ["country,2019,2020", "NA,a,b", "a,nan,null"])
+def test_a_first_row_with_words_and_no_gaps_between_numbers_holds_names(tmp_path, first):
+    (tmp_path / "data.csv").write_text(f"{first}\n5,6,7\n", encoding="utf-8")
+    assert read_table(tmp_path / "data.csv").names == tuple(first.split(","))
 
 
 def test_text_in_the_first_row_is_an_error_when_told_that_there_is_no_header(tmp_path):
@@ -306,7 +368,7 @@ def test_a_table_without_rows_or_columns_is_refused(tmp_path, shape):
     [
         ("a,b\n1,2\n3\n4,5\n", "ragged: row 2 has 1 values, 2 are expected"),
         ("a,b\n1,2\n3,4,5\n", "ragged: row 2 has 3 values, 2 are expected"),
-        ("1,2\n3\n", "ragged: row 2 has 1 values"),
+        ("1.5,2\n3\n", "ragged: row 2 has 1 values"),
         ("a,b,c\n1,2\n3,4\n", "ragged: 3 names in the header, 2 values in each row"),
         ("a,b\n1,2,3\n3,4,5\n", "ragged"),
         ("a,b\n1,foo\n2,bar\n", "'b' (for example 'foo')"),

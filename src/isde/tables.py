@@ -18,9 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.errors import InputError, ISDEWarning
+from isde.progress import say
 
 TIED_SHARE = 0.05
 """Columns in which more than this share of the rows repeats an earlier value get a warning."""
+
+MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
+"""How text files say that a value is missing, in lower case."""
 
 Matrix = NDArray[np.float64]
 
@@ -40,6 +44,7 @@ class Request:
     separator: str | None
     header: bool | None
     columns: Sequence[str] | None
+    verbose: int
 
 
 def read_table(
@@ -48,11 +53,13 @@ def read_table(
     separator: str | None = None,
     header: bool | None = None,
     columns: Sequence[str] | None = None,
+    verbose: int = 0,
 ) -> Table:
     """Read a csv, tsv, parquet, npy or npz file; the ending decides which.
 
-    `header=None` takes the first row of a text file for names unless it is all numbers. `columns` keeps the columns
-    named, in that order. An npz file holds the matrix as `X`, or as its only matrix, and names as `columns`.
+    `header=None` takes the first row of a text file for names unless it is all numbers, and refuses one that may be
+    either. `columns` keeps the columns named, in that order. An npz file holds the matrix as `X`, or as its only
+    matrix, and names as `columns`. `verbose=1` says on standard error where a first row was taken for data.
     """
     path = Path(path)
     readers: dict[str, Callable[[Path, Request], Table]] = {
@@ -69,7 +76,7 @@ def read_table(
         raise InputError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}: give a file.")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty.")
-    table = reader(path, Request(separator, header, columns))
+    table = reader(path, Request(separator, header, columns, verbose))
     if table.X.shape[0] == 0 or table.X.shape[1] == 0:
         raise InputError(f"{path} holds a table of {table.X.shape[0]} rows and {table.X.shape[1]} columns: no data.")
     return table
@@ -257,11 +264,11 @@ def _from_array(array: NDArray[Any], names: NDArray[Any] | None, request: Reques
 def _read_text(path: Path, request: Request) -> Table:
     separator = request.separator or {".csv": ",", ".tsv": "\t"}[path.suffix.lower()]
     first, second = _first_rows(path, separator)
-    has_header = not all(_is_number(field) for field in first) if request.header is None else request.header
     if request.separator is None and len(first) == 1:
         other = next((s for s in ",;\t|" if s in first[0]), None)
         if other:
             raise InputError(f"{path} looks separated by {other!r}: say so (--separator {other!r}).")
+    has_header = _has_header([field.strip() for field in first], request, path)
     if has_header and second is None:
         raise InputError(f"{path} has a header but no rows.")
     names = tuple(field.strip() for field in first) if has_header else default_names(len(first))
@@ -286,6 +293,37 @@ def _read_text(path: Path, request: Request) -> Table:
     if in_file_order and X.shape[1] != len(names):
         raise InputError(f"{path} is ragged: {len(names)} names in the header, {X.shape[1]} values in each row.")
     return Table(X, tuple(names[i] for i in keep))
+
+
+def _has_header(first: Sequence[str], request: Request, path: Path) -> bool:
+    """Whether the first row holds names: as told, else by what stands there; refused where it may be either."""
+    if request.header is not None:
+        return request.header
+    if request.columns and set(request.columns) <= set(first):
+        return True
+    doubt = _doubt(first)
+    if doubt:
+        raise InputError(
+            f"The first row of {path} {doubt}: say whether it holds names or data with --header or --no-header "
+            "(in Python, header=True or header=False)."
+        )
+    if not all(_is_number(field) for field in first):
+        return True
+    if request.verbose:
+        say(f"{path}: first row taken as data, columns named x0 to x{len(first) - 1}: --header if it holds names.")
+    return False
+
+
+def _doubt(first: Sequence[str]) -> str | None:
+    """Why a first row may be names or data: a wrong guess would lose a row, or invent one."""
+    if list(first) in ([str(i + start) for i in range(len(first))] for start in (0, 1)):
+        return f"just counts from {first[0]} to {first[-1]}, as names written by pandas do"
+    if all(_is_number(field) for field in first):
+        return None
+    gaps = [field for field in first if _is_missing(field)]
+    if gaps and any(_is_number(field) and not _is_missing(field) for field in first):
+        return f"holds numbers and gaps ({gaps[0]!r})"
+    return f"holds nothing but gaps ({gaps[0]!r})" if len(gaps) == len(first) else None
 
 
 def _of_width(lines: Iterable[str], separator: str, width: int) -> Iterator[str]:
@@ -358,6 +396,10 @@ def _explain(
         culprits = [f"{names[c]!r} ({count:,})" for c, count in missing.items() if count]
         return InputError(f"Missing values in {_some(culprits)} of {path}: drop or fill those rows first.")
     return InputError(f"{path} cannot be read as a table ({_first_line(error)}).")
+
+
+def _is_missing(field: str) -> bool:
+    return field.strip().lower() in MISSING
 
 
 def _is_number(field: str) -> bool:

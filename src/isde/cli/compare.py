@@ -117,7 +117,9 @@ def command(
         estimators = build_methods([*named, *dict.fromkeys(name for name in extra if name not in named)], options)
         for spec in specs:
             estimators[_name_for(spec, estimators)] = load_estimator(spec, seed)
-        table = read_table(data, separator=separator, header=header, columns=split_names(columns))
+        table = read_table(
+            data, separator=separator, header=header, columns=split_names(columns), verbose=options.verbose
+        )
         found = compare(
             table,
             estimators,
