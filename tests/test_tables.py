@@ -374,6 +374,12 @@ def test_a_table_without_rows_or_columns_is_refused(tmp_path, shape):
         ("a,b\n1,foo\n2,bar\n", "'b' (for example 'foo')"),
         ("a,b,c\n1,foo,x\n2,bar,y\n", "'b' (for example 'foo'), 'c' (for example 'x')"),
         ("a,b\n1,\n,4\n5,\n", "Missing values in 'a' (1), 'b' (2)"),
+        ("a,b\n1,NA\nn/a,4\n5,null\nNaN,None\n", "Missing values in 'a' (2), 'b' (3)"),
+        ("a,b\n1,NA\n2,3\n", "drop or fill those rows first, or leave the column out (--columns)"),
+        ("a,b,c\n1,NA,x\n,3,NA\n", "'c' (for example 'x') in"),
+        ("a,b,c\n1,NA,x\n,3,NA\n", "Missing values in 'a' (1), 'b' (1) of"),
+        ('a,b\n1,"0,1257"\n2,3\n', "'b' (for example '0,1257') in"),
+        ("a,b\n1_0,2\n", "'a' (for example '1_0')"),
         ("a;b\n1;2\n", "separated by ';'"),
         ("a\tb\n1\t2\n", "separated by '\\t'"),
         ("1;2\n3;4\n", "separated by ';'"),
@@ -389,6 +395,25 @@ def test_a_table_without_rows_or_columns_is_refused(tmp_path, shape):
 def test_a_text_file_that_is_no_table_is_refused_by_what_is_wrong_with_it(tmp_path, content, complaint):
     (tmp_path / "data.csv").write_text(content, encoding="utf-8")
     assert complaint in refusal(tmp_path / "data.csv")
+
+
+def test_decimal_commas_are_named_as_such(tmp_path):
+    (tmp_path / "data.csv").write_text("a;b;c\n0,1257;1;2,5\n-3,5e-2;2;x\n", encoding="utf-8")
+    message = refusal(tmp_path / "data.csv", separator=";")
+    assert "'a' (for example '0,1257') in" in message
+    assert "is written with decimal commas: write points" in message
+    assert "'c' (for example 'x') in" in message
+    assert "'2,5'" not in message
+
+
+def test_missing_values_in_the_first_row_are_counted_when_told_that_it_is_data(tmp_path):
+    (tmp_path / "data.csv").write_text("NA,1\n2,3\n", encoding="utf-8")
+    assert "Missing values in 'x0' (1)" in refusal(tmp_path / "data.csv", header=False)
+
+
+def test_names_with_an_underscore_between_digits_are_names(tmp_path):
+    (tmp_path / "data.csv").write_text("1_1,1_2\n2,3\n", encoding="utf-8")
+    assert read_table(tmp_path / "data.csv").names == ("1_1", "1_2")
 
 
 def test_other_encodings_are_refused(tmp_path):

@@ -375,8 +375,8 @@ def _explain(
     has_header: bool,
     error: Exception,
 ) -> InputError:
-    """Why NumPy could not read the file, in the file's own terms: ragged rows, missing values, or text."""
-    missing, text = dict.fromkeys(keep, 0), dict.fromkeys(keep, "")
+    """Why NumPy could not read the file, in the file's own terms: ragged rows, or every column that is no numbers."""
+    faults = Faults()
     rows = (row for row in _text_rows(path, separator) if row)
     for number, row in enumerate(rows):
         if number == 0 and has_header:
@@ -386,23 +386,58 @@ def _explain(
                 f"{path} is ragged: row {number + 1 - has_header:,} has {len(row)} values, {len(names)} are expected."
             )
         for c in keep:
-            missing[c] += not row[c].strip()
-            if not text[c] and row[c].strip() and not _is_number(row[c]):
-                text[c] = row[c]
-    if any(text.values()):
-        culprits = [f"{names[c]!r} (for example {value!r})" for c, value in text.items() if value]
-        return InputError(f"{_some(culprits)} in {path} holds text: leave it out (--columns) or encode it first.")
-    if any(missing.values()):
-        culprits = [f"{names[c]!r} ({count:,})" for c, count in missing.items() if count]
-        return InputError(f"Missing values in {_some(culprits)} of {path}: drop or fill those rows first.")
-    return InputError(f"{path} cannot be read as a table ({_first_line(error)}).")
+            faults.note(c, row[c])
+    found = faults.sentences(names, path) or [f"{path} cannot be read as a table ({_first_line(error)})"]
+    return InputError("; ".join(found) + ".")
+
+
+class Faults:
+    """What stands in place of numbers, by column."""
+
+    def __init__(self) -> None:
+        self.missing: Counter[int] = Counter()
+        self.commas: dict[int, str] = {}  # the first of each column
+        self.text: dict[int, str] = {}
+
+    def note(self, column: int, field: str) -> None:
+        if _is_missing(field):
+            self.missing[column] += 1
+        elif not _is_number(field):
+            (self.commas if _has_decimal_comma(field) else self.text).setdefault(column, field)
+
+    def sentences(self, names: Sequence[str], path: Path) -> list[str]:
+        """One for each kind; a column of text is to be left out, whatever else it holds."""
+        missing = [f"{names[c]!r} ({count:,})" for c, count in sorted(self.missing.items()) if c not in self.text]
+        commas = [_example(names[c], field) for c, field in sorted(self.commas.items()) if c not in self.text]
+        text = [_example(names[c], field) for c, field in sorted(self.text.items())]
+        told = (
+            (missing, "Missing values in {} of {}: drop or fill those rows first, or leave the column out (--columns)"),
+            (commas, "{} in {} is written with decimal commas: write points (pandas reads them with decimal=',')"),
+            (text, "{} in {} holds text: leave it out (--columns) or encode it first"),
+        )
+        return [sentence.format(_some(culprits, 12), path) for culprits, sentence in told if culprits]
+
+
+def _example(name: str, field: str) -> str:
+    return f"{name!r} (for example {field!r})"
 
 
 def _is_missing(field: str) -> bool:
     return field.strip().lower() in MISSING
 
 
+def _has_decimal_comma(field: str) -> bool:
+    """Whether a number is written as in '0,5'.
+
+    >>> _has_decimal_comma("-0,5e3"), _has_decimal_comma("0.5"), _has_decimal_comma("1,2,3")
+    (True, False, False)
+    """
+    return "," in field and _is_number(field.replace(",", ".", 1))
+
+
 def _is_number(field: str) -> bool:
+    if "_" in field:  # Python reads 1_000 as a number, NumPy does not
+        return False
     try:
         float(field)
     except ValueError:
