@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import isde
+from fcs_files import write_fcs
 from isde import ISDE, best_partitions, load, synthetic, worst_partitions
 from isde.cli import COMMANDS, main
 from isde.errors import InputError
@@ -180,7 +181,7 @@ def test_columns_can_be_chosen_by_name(data, tmp_path):
     assert isde.load(tmp_path / "run").feature_names_in_.tolist() == ["z", "x"]
 
 
-@pytest.mark.parametrize("ending", [".tsv", ".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("ending", [".tsv", ".parquet", ".npy", ".npz", ".fcs"])
 def test_every_kind_of_file_gives_the_same_model(data, run, tmp_path, ending):
     X = read_csv(data)
     path = tmp_path / f"data{ending}"
@@ -189,6 +190,8 @@ def test_every_kind_of_file_gives_the_same_model(data, run, tmp_path, ending):
     elif ending == ".parquet":
         pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         pq.write_table(pa.table(dict(zip(NAMES, X.T, strict=True))), path)
+    elif ending == ".fcs":
+        write_fcs(path, X, NAMES, [""] * 3, kind="D")
     else:
         np.save(path, X) if ending == ".npy" else np.savez(path, X=X, columns=NAMES)
     result = call("fit", path, "-o", tmp_path / "other", "--marginal", "gaussian", "--jobs", 1)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fcs_files import write_fcs
 from isde.errors import InputError, ISDEWarning
 from isde.tables import check_columns, check_finite, check_numeric_frame, default_names, frame_names, read_table
 
@@ -38,11 +39,16 @@ def write_npz(path):
     np.savez(path, X=X, columns=np.array(NAMES))
 
 
+def write_cells(path):
+    write_fcs(path, X, [f"channel{i}" for i in range(3)], NAMES, kind="D")
+
+
 def write_npy(path):
     np.save(path, X)
 
 
-NAMED = {".csv": write_csv, ".tsv": write_tsv, ".parquet": write_parquet, ".npz": write_npz, ".CSV": write_csv}
+NAMED = {".csv": write_csv, ".tsv": write_tsv, ".parquet": write_parquet, ".npz": write_npz, ".fcs": write_cells}
+NAMED[".CSV"] = write_csv
 
 
 def refusal(path, **options):
@@ -241,14 +247,14 @@ def test_the_only_matrix_of_an_npz_file_is_the_table(tmp_path):
 # --- what cannot be read ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz", ".fcs"])
 def test_an_empty_file_is_refused(tmp_path, ending):
     path = tmp_path / f"data{ending}"
     path.touch()
     assert "is empty" in refusal(path)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz", ".fcs"])
 @pytest.mark.parametrize("seed", range(8))
 def test_random_bytes_are_refused_whatever_they_are_called(tmp_path, ending, seed):
     path = tmp_path / f"data{ending}"
@@ -256,7 +262,7 @@ def test_random_bytes_are_refused_whatever_they_are_called(tmp_path, ending, see
     refusal(path)
 
 
-WRITERS = {".csv": write_csv, ".parquet": write_parquet, ".npy": write_npy, ".npz": write_npz}
+WRITERS = {".csv": write_csv, ".parquet": write_parquet, ".npy": write_npy, ".npz": write_npz, ".fcs": write_cells}
 SWAPS = [
     (real, said) for real in WRITERS for said in (*WRITERS, ".tsv") if real != said and (real, said) != (".csv", ".tsv")
 ]
@@ -269,7 +275,7 @@ def test_a_file_that_is_not_what_its_ending_says_is_refused(tmp_path, real, said
     refusal(path)
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("ending", [".parquet", ".npy", ".npz", ".fcs"])
 def test_a_file_cut_short_anywhere_is_refused(tmp_path, ending):
     path = tmp_path / f"data{ending}"
     WRITERS[ending](path)
@@ -314,6 +320,26 @@ def test_a_damaged_header_of_an_npy_file_is_refused_or_read_as_a_table(tmp_path)
             assert read_table(path).X.ndim == 2
         except InputError:
             continue
+
+
+def test_a_damaged_header_of_an_fcs_file_is_refused_or_read_as_a_table(tmp_path):
+    # No checksum here either.
+    path = tmp_path / "data.fcs"
+    write_cells(path)
+    whole = path.read_bytes()
+    for damaged in flips(whole, first=0):
+        path.write_bytes(damaged)
+        try:
+            assert read_table(path).X.ndim == 2
+        except InputError:
+            continue
+
+
+def test_channels_of_one_name_in_an_fcs_file_are_named_and_can_be_left_out(tmp_path):
+    path = tmp_path / "data.fcs"
+    write_fcs(path, X, ["a", "b", "c"], ["CD3", "CD4", "CD3"], kind="D")
+    assert "more than one column named 'CD3'" in refusal(path)
+    np.testing.assert_array_equal(read_table(path, columns=["CD4"]).X, X[:, [1]])
 
 
 def npy_header(shape):

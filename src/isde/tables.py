@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.errors import InputError, ISDEWarning
+from isde.fcs import read_fcs
 from isde.progress import say
 
 TIED_SHARE = 0.05
@@ -55,7 +56,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     verbose: int = 0,
 ) -> Table:
-    """Read a csv, tsv, parquet, npy or npz file; the ending decides which.
+    """Read a csv, tsv, parquet, npy, npz or fcs file; the ending decides which.
 
     `header=None` takes the first row of a text file for names unless it is all numbers, and refuses one that may be
     either. `columns` keeps the columns named, in that order. An npz file holds the matrix as `X`, or as its only
@@ -68,6 +69,7 @@ def read_table(
         ".parquet": _read_parquet,
         ".npy": _read_npy,
         ".npz": _read_npz,
+        ".fcs": _read_fcs,
     }
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -224,7 +226,7 @@ def _read_npz(path: Path, request: Request) -> Table:
             key = "X" if "X" in archive.files else (keys[0] if len(keys) == 1 else None)
             if key is None:
                 raise InputError(f"{path} holds the matrices {keys}: name the one to use 'X'.")
-            names = archive["columns"] if "columns" in archive.files else None
+            names = [str(name) for name in np.atleast_1d(archive["columns"])] if "columns" in archive.files else None
             return _from_array(archive[key], names, request, path)
     except (
         ValueError, EOFError, OSError, KeyError, SyntaxError, RuntimeError, TokenError, zipfile.BadZipFile, zlib.error
@@ -232,6 +234,10 @@ def _read_npz(path: Path, request: Request) -> Table:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} is no .npz file, or it is damaged ({_first_line(error)}).") from error
+
+
+def _read_fcs(path: Path, request: Request) -> Table:
+    return _from_array(*read_fcs(path), request, path)
 
 
 def _refuse_overstated(path: Path) -> None:
@@ -246,10 +252,10 @@ def _refuse_overstated(path: Path) -> None:
                 raise InputError(f"{path}: {info.filename} declares more numbers than it holds: it is damaged.")
 
 
-def _from_array(array: NDArray[Any], names: NDArray[Any] | None, request: Request, path: Path) -> Table:
+def _from_array(array: NDArray[Any], names: Sequence[str] | None, request: Request, path: Path) -> Table:
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise InputError(f"{path} holds {array.ndim}-dimensional {array.dtype} data: isde needs a matrix of numbers.")
-    labels = default_names(array.shape[1]) if names is None else tuple(str(n) for n in np.atleast_1d(names))
+    labels = default_names(array.shape[1]) if names is None else tuple(names)
     if len(labels) != array.shape[1]:
         raise InputError(f"{path} has {len(labels)} names in 'columns' for {array.shape[1]} columns.")
     keep = _positions(labels, request, path)

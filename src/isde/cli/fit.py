@@ -39,7 +39,7 @@ def command(
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Find the blocks of DATA (csv, tsv, parquet, npy, npz) and fit its density."""
+    """Find the blocks of DATA (csv, tsv, parquet, npy, npz, fcs) and fit its density."""
     from isde.cli.runs import check_output, print_summary, summarize, write_run
     from isde.tables import read_table
 
