@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fcs_files import write_fcs
+from isde import ISDE
 from isde.errors import InputError, ISDEWarning
 from isde.tables import check_columns, check_finite, check_numeric_frame, default_names, frame_names, read_table
 
@@ -518,6 +519,20 @@ def test_text_in_a_frame_is_named(library):
     with pytest.raises(InputError, match="'label' in the table holds no numbers"):
         check_numeric_frame(frame)
     check_numeric_frame(FRAMES[library]({"a": [1.0, 2.0], "flag": [True, False], "count": [1, 2]}))
+
+
+def test_a_lazy_frame_is_to_be_collected(rows):
+    with pytest.raises(InputError, match=r"LazyFrame holds no rows yet: call \.collect\(\) first"):
+        ISDE().fit(pl.LazyFrame(rows))
+
+
+def test_an_anndata_object_is_to_give_its_frame(rows):
+    # Known by its name, as `isde` does not import anndata; a class of the same name is no such object.
+    cells = type("AnnData", (), {"__module__": "anndata._core.anndata"})
+    with pytest.raises(InputError, match=r"give adata\.to_df\(\)"):
+        ISDE().fit(type("View", (cells,), {})())
+    other = type("AnnData", (np.ndarray,), {})
+    check_numeric_frame(rows.view(other))
 
 
 def test_missing_and_infinite_values_are_counted_by_column():

@@ -101,7 +101,14 @@ def frame_names(X: Any) -> tuple[str, ...] | None:
 
 
 def check_numeric_frame(X: Any) -> None:
-    """Raise, naming them, where columns of a pandas, polars or pyarrow frame are no numbers."""
+    """Raise, naming them, where columns of a pandas, polars or pyarrow frame are no numbers.
+
+    What only holds a frame, or promises one, is refused with the call that gives it.
+    """
+    if nw.dependencies.is_polars_lazyframe(X):
+        raise InputError("A polars LazyFrame holds no rows yet: call .collect() first.")
+    if any(kind.__name__ == "AnnData" and kind.__module__.startswith("anndata") for kind in type(X).__mro__):
+        raise InputError("An AnnData object is more than a table: give adata.to_df().")
     if nw.dependencies.is_into_dataframe(X):
         frame = _numeric_frame(nw.from_native(X, eager_only=True), "the table")
         for name in [str(name) for name, dtype in frame.schema.items() if dtype == nw.Object]:
