@@ -244,6 +244,24 @@ def test_columns_are_found_by_name_in_any_order_and_among_others(data, run, tmp_
     assert call("score", run, moved, "--jobs", 1).stdout == call("score", run, data, "--jobs", 1).stdout
 
 
+def test_only_the_columns_of_the_model_are_read(data, run, tmp_path):
+    lines = data.read_text(encoding="utf-8").splitlines()
+    more = ["cell,,note," + lines[0], *(f"cell{i},{i},NA,{line}" for i, line in enumerate(lines[1:]))]
+    (tmp_path / "more.csv").write_text("\n".join(more), encoding="utf-8")
+    result = call("score", run, tmp_path / "more.csv", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == call("score", run, data, "--jobs", 1).stdout
+    assert "'cell'" in refusal(call("score", run, tmp_path / "more.csv", "--columns", "cell,x,y,z"))
+
+
+def test_names_that_are_numbers_are_known_from_the_model(tmp_path, rng):
+    data = write_csv(tmp_path / "data.csv", rng.normal(size=(60, 2)), ["2019", "2020"])
+    arguments = ["-o", tmp_path / "run", "--marginal", "gaussian", "--jobs", 1]
+    assert call("fit", data, "--header", *arguments).exit_code == 0
+    result = call("score", tmp_path / "run", data, "--json", "--jobs", 1)
+    assert (json.loads(result.stdout)["n_rows"], result.stderr) == (60, "")
+
+
 def test_a_file_without_names_is_scored_by_position(data, run, tmp_path):
     plain = write_csv(tmp_path / "plain.csv", read_csv(data), names=None)
     assert call("score", run, plain, "--jobs", 1).stdout == call("score", run, data, "--jobs", 1).stdout

@@ -456,6 +456,15 @@ def test_ragged_rows_are_refused_also_where_only_some_columns_are_asked_for(tmp_
 
 
 @pytest.mark.parametrize("ending", NAMED)
+def test_preferred_columns_are_kept_where_all_are_there_and_columns_go_first(tmp_path, ending):
+    path = tmp_path / f"data{ending}"
+    NAMED[ending](path)
+    assert read_table(path, preferred=["δ", "alpha"]).names == ("δ", "alpha")
+    assert read_table(path, preferred=["δ", "omega"]).names == NAMES
+    assert read_table(path, preferred=["δ"], columns=["alpha"]).names == ("alpha",)
+
+
+@pytest.mark.parametrize("ending", NAMED)
 def test_a_column_that_is_not_there_is_named_beside_those_that_are(tmp_path, ending):
     path = tmp_path / f"data{ending}"
     NAMED[ending](path)

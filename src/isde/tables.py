@@ -45,6 +45,7 @@ class Request:
     separator: str | None
     header: bool | None
     columns: Sequence[str] | None
+    preferred: Sequence[str] | None
     verbose: int
 
 
@@ -54,13 +55,15 @@ def read_table(
     separator: str | None = None,
     header: bool | None = None,
     columns: Sequence[str] | None = None,
+    preferred: Sequence[str] | None = None,
     verbose: int = 0,
 ) -> Table:
     """Read a csv, tsv, parquet, npy, npz or fcs file; the ending decides which.
 
     `header=None` takes the first row of a text file for names unless it is all numbers, and refuses one that may be
-    either. `columns` keeps the columns named, in that order. An npz file holds the matrix as `X`, or as its only
-    matrix, and names as `columns`. `verbose=1` says on standard error where a first row was taken for data.
+    either. `columns` keeps the columns named, in that order; without it, `preferred` does so where the file holds all
+    of them. An npz file holds the matrix as `X`, or as its only matrix, and names as `columns`. `verbose=1` says on
+    standard error where a first row was taken for data.
     """
     path = Path(path)
     readers: dict[str, Callable[[Path, Request], Table]] = {
@@ -78,7 +81,7 @@ def read_table(
         raise InputError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}: give a file.")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty.")
-    table = reader(path, Request(separator, header, columns, verbose))
+    table = reader(path, Request(separator, header, columns, preferred, verbose))
     if table.X.shape[0] == 0 or table.X.shape[1] == 0:
         raise InputError(f"{path} holds a table of {table.X.shape[0]} rows and {table.X.shape[1]} columns: no data.")
     return table
@@ -312,7 +315,8 @@ def _has_header(first: Sequence[str], request: Request, path: Path) -> bool:
     """Whether the first row holds names: as told, else by what stands there; refused where it may be either."""
     if request.header is not None:
         return request.header
-    if request.columns and set(request.columns) <= set(first):
+    asked = request.columns or request.preferred
+    if asked and set(asked) <= set(first):
         return True
     doubt = _doubt(first)
     if doubt:
@@ -463,12 +467,14 @@ def _is_number(field: str) -> bool:
 
 def _positions(names: Sequence[str], request: Request, path: Path) -> list[int]:
     """The columns to keep, in the order asked for; names of the others may be empty or repeated."""
-    if request.columns is None:
+    wanted = request.columns
+    if wanted is None and request.preferred is not None and set(request.preferred) <= set(names):
+        wanted = request.preferred
+    if wanted is None:
         _refuse_unnamed(names, path)
         wanted = names
     else:
-        _refuse_unknown(request.columns, names, path)
-        wanted = request.columns
+        _refuse_unknown(wanted, names, path)
     counts = Counter(names)
     repeated = [repr(name) for name in dict.fromkeys(wanted) if counts[name] > 1]
     if repeated:

@@ -40,7 +40,12 @@ def command(
     model = load_model(run).set_params(n_jobs=jobs)
     names = model.density_.names
     table = read_table(
-        data, separator=separator, header=header, columns=split_names(columns), verbose=0 if quiet else 1
+        data,
+        separator=separator,
+        header=header,
+        columns=split_names(columns),
+        preferred=names,  # what else the file holds may be text, or missing
+        verbose=0 if quiet else 1,
     )
     if set(names) <= set(table.names):  # columns by name, in the model's order; further ones are not needed
         table = Table(table.X[:, [table.names.index(name) for name in names]], names)
