@@ -445,8 +445,24 @@ def test_a_folder_with_other_content_is_refused_and_left_as_it_is(data, tmp_path
 def test_an_output_that_is_a_file_or_has_no_parent_is_refused(data, tmp_path):
     before = snapshot(tmp_path)
     assert "is a file" in refusal(call("fit", data, "-o", data))
+    assert "data.csv is a file, and no folder" in refusal(call("fit", data, "-o", data / "run"))
     assert "nowhere does not exist" in refusal(call("fit", data, "-o", tmp_path / "nowhere" / "run"))
     assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", ["fit", "compare", "demo"])
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch, command):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)  # the tests may run as root, who may write anywhere
+    arguments = [] if command == "demo" else [tmp_path / "nothing.csv"]  # never looked at
+    message = refusal(call(command, *arguments, "-o", tmp_path / "run"))
+    assert message == f"Error: {tmp_path / 'run'} cannot be written (Permission denied): write somewhere else."
+
+
+def test_a_name_that_is_too_long_is_refused_before_any_work(data, tmp_path):
+    assert "cannot be written (" in refusal(call("fit", data, "-o", tmp_path / ("run" * 100)))
 
 
 def test_an_empty_folder_is_used(data, tmp_path):
