@@ -363,9 +363,33 @@ def test_an_npy_file_that_declares_a_huge_shape_is_refused(tmp_path):
 
 def test_pickled_arrays_are_not_opened(tmp_path):
     np.save(tmp_path / "data.npy", np.array([[{}, {}]], dtype=object), allow_pickle=True)
-    refusal(tmp_path / "data.npy")
+    assert "holds Python objects: save it as np.array(X, dtype=float)" in refusal(tmp_path / "data.npy")
     np.savez(tmp_path / "data.npz", X=np.array([[{}, {}]], dtype=object))
-    refusal(tmp_path / "data.npz")
+    assert "'X' in" in refusal(tmp_path / "data.npz")
+
+
+def test_names_saved_as_python_objects_are_to_be_saved_as_text(tmp_path):
+    names = pd.DataFrame(X, columns=NAMES).columns
+    np.savez(tmp_path / "data.npz", X=X, columns=np.array(names, dtype=object))
+    message = refusal(tmp_path / "data.npz")
+    assert message.startswith("'columns' in ")
+    assert message.endswith(" holds Python objects: save it as np.array(names, dtype=str).")
+    np.savez(tmp_path / "data.npz", X=X, columns=np.array(names, dtype=str))
+    assert read_table(tmp_path / "data.npz").names == NAMES
+
+
+def test_objects_that_are_not_needed_do_no_harm(tmp_path):
+    np.savez(tmp_path / "data.npz", X=X, labels=np.array(["a", {}], dtype=object))
+    np.testing.assert_array_equal(read_table(tmp_path / "data.npz").X, X)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz"])
+def test_a_text_file_that_is_called_an_array_gets_no_advice_to_trust_it(tmp_path, ending):
+    path = tmp_path / f"data{ending}"
+    write_csv(path)
+    message = refusal(path)
+    assert f"is no {ending} file" in message
+    assert "pickle" not in message
 
 
 @pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2, 2)), np.ones((2, 2), complex), np.array([["a"]])])

@@ -7,11 +7,11 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import IO, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -27,6 +27,11 @@ TIED_SHARE = 0.05
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
 """How text files say that a value is missing, in lower case."""
 
+DAMAGE = (
+    ValueError, EOFError, OSError, KeyError, SyntaxError, RuntimeError, TokenError, zipfile.BadZipFile, zlib.error
+)  # fmt: skip
+"""What NumPy and zipfile raise for files of arrays that are none, or damaged."""
+
 Matrix = NDArray[np.float64]
 
 
@@ -36,6 +41,14 @@ class Table:
 
     X: Matrix  # N rows, d columns
     names: tuple[str, ...]  # d names, all different
+
+
+@dataclass(frozen=True)
+class Member:
+    """An array in an npz file, by its header."""
+
+    n_dimensions: int
+    dtype: np.dtype[Any]
 
 
 @dataclass(frozen=True)
@@ -218,48 +231,83 @@ def _read_parquet(path: Path, request: Request) -> Table:
 
 def _read_npy(path: Path, request: Request) -> Table:
     try:
+        _check_npy(path)
         # Mapped, so that a header which declares more than the file holds is refused before memory is asked for.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            array.close()
-            raise InputError(f"{path} holds an .npz archive: give it that ending.")
-    except (ValueError, EOFError, OSError, SyntaxError, TokenError) as error:
-        raise InputError(f"{path} is no .npy file, or it is damaged ({_first_line(error)}).") from error
+    except InputError:
+        raise
+    except DAMAGE as error:
+        raise _damaged(path, error) from error
     return _from_array(array, None, request, path)
+
+
+def _check_npy(path: Path) -> None:
+    """Refuse what NumPy would take for a pickle, and advise to trust."""
+    with open(path, "rb") as stream:
+        start = stream.read(len(np.lib.format.MAGIC_PREFIX))
+        if start.startswith(b"PK"):
+            raise InputError(f"{path} holds an .npz archive: give it that ending.")
+        if start != np.lib.format.MAGIC_PREFIX:
+            raise InputError(f"{path} is no .npy file: is its ending right?")
+        stream.seek(0)
+        _, dtype = _array_header(stream)
+    if dtype.hasobject:
+        raise InputError(f"{path} holds Python objects: save it as np.array(X, dtype=float).")
 
 
 def _read_npz(path: Path, request: Request) -> Table:
     try:
-        _refuse_overstated(path)
+        members = _npz_members(path)
+        key = _npz_key(members, path)
+        for name, wanted in ((key, "X, dtype=float"), ("columns", "names, dtype=str")):
+            if name in members and members[name].dtype.hasobject:
+                raise InputError(f"{name!r} in {path} holds Python objects: save it as np.array({wanted}).")
         with np.load(path, allow_pickle=False) as archive:
-            keys = [k for k in archive.files if archive[k].ndim == 2 and archive[k].dtype.kind in "fiub"]
-            key = "X" if "X" in archive.files else (keys[0] if len(keys) == 1 else None)
-            if key is None:
-                raise InputError(f"{path} holds the matrices {keys}: name the one to use 'X'.")
-            names = [str(name) for name in np.atleast_1d(archive["columns"])] if "columns" in archive.files else None
+            names = [str(name) for name in np.atleast_1d(archive["columns"])] if "columns" in members else None
             return _from_array(archive[key], names, request, path)
-    except (
-        ValueError, EOFError, OSError, KeyError, SyntaxError, RuntimeError, TokenError, zipfile.BadZipFile, zlib.error
-    ) as error:  # fmt: skip
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is no .npz file, or it is damaged ({_first_line(error)}).") from error
+    except InputError:
+        raise
+    except DAMAGE as error:
+        raise _damaged(path, error) from error
+
+
+def _npz_key(members: Mapping[str, Member], path: Path) -> str:
+    """The name of the table: X, or that of the only matrix."""
+    if "X" in members:
+        return "X"
+    matrices = [key for key, member in members.items() if member.n_dimensions == 2 and member.dtype.kind in "fiub"]
+    if len(matrices) != 1:
+        raise InputError(f"{path} holds the matrices {matrices}: name the one to use 'X'.")
+    return matrices[0]
+
+
+def _npz_members(path: Path) -> dict[str, Member]:
+    """What an npz file holds; one that declares more than is stored is refused before NumPy allocates it."""
+    members = {}
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            with archive.open(info) as stream:
+                shape, dtype = _array_header(stream)
+            size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+            if size > info.file_size and not dtype.hasobject:  # objects are pickled, in bytes that no header tells
+                raise InputError(f"{path}: {info.filename} declares more numbers than it holds: it is damaged.")
+            members[info.filename.removesuffix(".npy")] = Member(len(shape), dtype)
+    return members
+
+
+def _array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    return shape, dtype
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} is no {path.suffix} file, or it is damaged ({_first_line(error)}).")
 
 
 def _read_fcs(path: Path, request: Request) -> Table:
     return _from_array(*read_fcs(path), request, path)
-
-
-def _refuse_overstated(path: Path) -> None:
-    """Refuse an npz member whose header declares more than is stored, before NumPy allocates it."""
-    with zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            with archive.open(info) as member:
-                version = np.lib.format.read_magic(member)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, _, dtype = read(member)
-            if int(np.prod(shape, dtype=object)) * dtype.itemsize > info.file_size:
-                raise InputError(f"{path}: {info.filename} declares more numbers than it holds: it is damaged.")
 
 
 def _from_array(array: NDArray[Any], names: Sequence[str] | None, request: Request, path: Path) -> Table:
