@@ -110,7 +110,7 @@ def command(
         output = output.absolute()
         check_output(output, overwrite=False, replaceable=frozenset())
         if not no_plot:
-            require_matplotlib()
+            require_matplotlib(otherwise="--no-plot")
     options = MethodOptions(max_block_size, jobs, seed, verbose=0 if quiet else 1)
     with _importable(Path.cwd()):
         named = split_names(methods) or []
