@@ -124,8 +124,8 @@ def test_a_header_of_numbers_is_one_when_told_so(tmp_path):
         ("null,1,2", "holds numbers and gaps ('null')"),
         ("1.5,,2", "holds numbers and gaps ('')"),
         ("NA,NA,N/A", "holds nothing but gaps ('NA')"),
-        ("0,1,2", "counts from 0 to 2"),
-        ("1, 2, 3", "counts from 1 to 3"),
+        ("0,1,2", "just counts (0, 1, 2)"),
+        ("1, 2, 3", "just counts (1, 2, 3)"),
         (",0,1", "holds numbers and gaps ('')"),
     ],
 )

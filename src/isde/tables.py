@@ -382,7 +382,7 @@ def _has_header(first: Sequence[str], request: Request, path: Path) -> bool:
 def _doubt(first: Sequence[str]) -> str | None:
     """Why a first row may be names or data: a wrong guess would lose a row, or invent one."""
     if list(first) in ([str(i + start) for i in range(len(first))] for start in (0, 1)):
-        return f"just counts from {first[0]} to {first[-1]}, as names written by pandas do"
+        return f"just counts ({_some(first, 3)}), as names written by pandas do"
     if all(_is_number(field) for field in first):
         return None
     gaps = [field for field in first if _is_missing(field)]
