@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import isde
+from fcs_files import write_fcs
 from isde import ISDE, best_partitions, load, synthetic, worst_partitions
 from isde.cli import COMMANDS, main
 from isde.errors import InputError
@@ -46,6 +47,11 @@ def write_csv(path, X, names=NAMES):
             writer.writerow(names)
         writer.writerows(np.asarray(X).tolist())
     return path
+
+
+def write_counting(folder):
+    """What pandas writes for a frame made of an array: names that are numbers."""
+    return write_csv(folder / "counting.csv", np.eye(3), names=range(3))
 
 
 def read_csv(path):
@@ -176,7 +182,7 @@ def test_columns_can_be_chosen_by_name(data, tmp_path):
     assert isde.load(tmp_path / "run").feature_names_in_.tolist() == ["z", "x"]
 
 
-@pytest.mark.parametrize("ending", [".tsv", ".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("ending", [".tsv", ".parquet", ".npy", ".npz", ".fcs"])
 def test_every_kind_of_file_gives_the_same_model(data, run, tmp_path, ending):
     X = read_csv(data)
     path = tmp_path / f"data{ending}"
@@ -185,12 +191,27 @@ def test_every_kind_of_file_gives_the_same_model(data, run, tmp_path, ending):
     elif ending == ".parquet":
         pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         pq.write_table(pa.table(dict(zip(NAMES, X.T, strict=True))), path)
+    elif ending == ".fcs":
+        write_fcs(path, X, NAMES, [""] * 3, kind="D")
     else:
         np.save(path, X) if ending == ".npy" else np.savez(path, X=X, columns=NAMES)
     result = call("fit", path, "-o", tmp_path / "other", "--marginal", "gaussian", "--jobs", 1)
     assert result.exit_code == 0, result.output
     found, expected = (isde.load(folder).density_.score_samples(X) for folder in (tmp_path / "other", run))
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_first_row_of_numbers_is_said_to_be_data_unless_told_or_quiet(data, tmp_path, run):
+    plain = write_csv(tmp_path / "plain.csv", read_csv(data), names=None)
+    said = "plain.csv: first row taken as data, columns named x0 to x2: --header if it holds names.\n"
+    fit = ["fit", plain, "--marginal", "gaussian", "--jobs", 1, "--overwrite", "-o", tmp_path / "other"]
+    for command in (fit, ["score", run, plain], ["compare", plain, "--methods", "gaussian", "--repeats", 2]):
+        assert said in call(*command).stderr
+        for option in ("--quiet", "--no-header"):
+            result = call(*command, option)
+            assert result.exit_code == 0, result.output
+            assert said not in result.stderr
+    assert "--header or --no-header" in refusal(call("fit", write_counting(tmp_path), "-o", tmp_path / "third"))
 
 
 # --- score, sample, info ---------------------------------------------------------------------------------------
@@ -222,6 +243,24 @@ def test_columns_are_found_by_name_in_any_order_and_among_others(data, run, tmp_
         tmp_path / "moved.csv", np.column_stack([X[:, 2], X[:, 0], X[:, 0] ** 2, X[:, 1]]), ["z", "x", "w", "y"]
     )
     assert call("score", run, moved, "--jobs", 1).stdout == call("score", run, data, "--jobs", 1).stdout
+
+
+def test_only_the_columns_of_the_model_are_read(data, run, tmp_path):
+    lines = data.read_text(encoding="utf-8").splitlines()
+    more = ["cell,,note," + lines[0], *(f"cell{i},{i},NA,{line}" for i, line in enumerate(lines[1:]))]
+    (tmp_path / "more.csv").write_text("\n".join(more), encoding="utf-8")
+    result = call("score", run, tmp_path / "more.csv", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == call("score", run, data, "--jobs", 1).stdout
+    assert "'cell'" in refusal(call("score", run, tmp_path / "more.csv", "--columns", "cell,x,y,z"))
+
+
+def test_names_that_are_numbers_are_known_from_the_model(tmp_path, rng):
+    data = write_csv(tmp_path / "data.csv", rng.normal(size=(60, 2)), ["2019", "2020"])
+    arguments = ["-o", tmp_path / "run", "--marginal", "gaussian", "--jobs", 1]
+    assert call("fit", data, "--header", *arguments).exit_code == 0
+    result = call("score", tmp_path / "run", data, "--json", "--jobs", 1)
+    assert (json.loads(result.stdout)["n_rows"], result.stderr) == (60, "")
 
 
 def test_a_file_without_names_is_scored_by_position(data, run, tmp_path):
@@ -347,7 +386,7 @@ BAD_FILES = {
     "semicolon": ("x;y\n1;2\n", "separated by ';'"),
     "nan": ("x,y\n" + "".join(f"{i},{'nan' if i < 2 else i * i}\n" for i in range(9)), "'y' (2) of 9 rows"),
     "constant": ("x,y\n" + "".join(f"{i},5\n" for i in range(9)), "'y' has the same value"),
-    "duplicate": ("x,x\n1,2\n", "two columns named 'x'"),
+    "duplicate": ("x,x\n1,2\n", "more than one column named 'x'"),
     "few rows": ("x,y\n1,2\n2,3\n3,5\n", "3 sample"),
     "only header": ("x,y\n", "no rows"),
     "binary": ("\x00\x80\udcff\udcfe", "no text file"),
@@ -407,8 +446,24 @@ def test_a_folder_with_other_content_is_refused_and_left_as_it_is(data, tmp_path
 def test_an_output_that_is_a_file_or_has_no_parent_is_refused(data, tmp_path):
     before = snapshot(tmp_path)
     assert "is a file" in refusal(call("fit", data, "-o", data))
+    assert "data.csv is a file, and no folder" in refusal(call("fit", data, "-o", data / "run"))
     assert "nowhere does not exist" in refusal(call("fit", data, "-o", tmp_path / "nowhere" / "run"))
     assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", ["fit", "compare", "demo"])
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch, command):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)  # the tests may run as root, who may write anywhere
+    arguments = [] if command == "demo" else [tmp_path / "nothing.csv"]  # never looked at
+    message = refusal(call(command, *arguments, "-o", tmp_path / "run"))
+    assert message == f"Error: {tmp_path / 'run'} cannot be written (Permission denied): write somewhere else."
+
+
+def test_a_name_that_is_too_long_is_refused_before_any_work(data, tmp_path):
+    assert "cannot be written (" in refusal(call("fit", data, "-o", tmp_path / ("run" * 100)))
 
 
 def test_an_empty_folder_is_used(data, tmp_path):

@@ -146,7 +146,10 @@ def test_sizes_are_the_papers_where_the_table_is_large_enough(n_rows, sizes):
     [
         (7, {}, "7 rows are too few"),
         (50, {"train_rows": 3}, "3 training rows of 50 are too few"),
-        (50, {"train_rows": 50}, "0 validation rows of 50 are too few"),
+        (50, {"train_rows": 50}, r"train_rows=50 \(--train-rows\) leaves too few of 50 rows .* at most 48"),
+        (50, {"train_rows": 49}, "train_rows=49 "),
+        (50, {"train_rows": 100}, "train_rows=100 "),
+        (50, {"validation_rows": 0}, "0 validation rows of 50 are too few"),
         (50, {"validation_rows": 26}, "25 training rows and 26 validation rows are more than the 50 rows"),
         (50, {"repeats": 0}, "repeats=0"),
         (50, {"fits": 0}, "fits=0"),
@@ -475,7 +478,7 @@ BAD_OPTIONS = {
     "no estimator": (["--estimator", "collections:OrderedDict"], "has no fit"),
     "arguments": (["--estimator", "sklearn.model_selection:GridSearchCV"], "cannot be made without arguments"),
     "given twice": (["--estimator", "sklearn.neighbors:KernelDensity"] * 3, "is given twice"),
-    "train": (["--train-rows", 240], "0 validation rows of 240 are too few"),
+    "train": (["--train-rows", 480], "(--train-rows) leaves too few of 240 rows to validate on: give at most 238."),
     "validation": (["--validation-rows", 130], "120 training rows and 130 validation rows are more than the 240"),
     "repeats": (["--repeats", 0], "0"),
     "k": (["-k", 0], "0"),
@@ -580,7 +583,8 @@ def test_without_matplotlib_a_figure_is_refused_before_any_work(data, tmp_path, 
     find = importlib.util.find_spec
     monkeypatch.setattr("isde.plots.find_spec", lambda name: None if name == "matplotlib" else find(name))
     # Not even the file is looked for.
-    assert 'pip install "isde[plot]"' in refusal(call(tmp_path / "no.csv", "-o", tmp_path / "out"))
+    message = refusal(call(tmp_path / "no.csv", "-o", tmp_path / "out"))
+    assert 'pip install "isde[plot]", or do without the figure (--no-plot).' in message
     assert not (tmp_path / "out").exists()
     assert call(data, "--methods", "gaussian", "-o", tmp_path / "out", "--no-plot").exit_code == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"comparison.csv", "comparison.json"}

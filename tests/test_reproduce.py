@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import oracles
+from fcs_files import write_fcs
 from isde import ISDE, ForestDensity, count_partitions, edit_distance, select_partition
 from isde.cli import main
 from isde.comparison import underflows
@@ -478,18 +479,6 @@ def test_the_papers_formula_for_pairings_is_right_from_zero(d):
 # --- public files ----------------------------------------------------------------------------------------------
 
 
-def write_fcs(path, X, names, markers, kind="F"):
-    """The smallest FCS 3.0 file: header, text, big-endian floats."""
-    words = {"$DATATYPE": kind, "$MODE": "L", "$BYTEORD": "4,3,2,1", "$PAR": X.shape[1], "$TOT": len(X)}
-    for i, (name, marker) in enumerate(zip(names, markers, strict=True), start=1):
-        words |= {f"$P{i}N": name, f"$P{i}B": 32, f"$P{i}R": 1024} | ({f"$P{i}S": marker} if marker else {})
-    text = "|" + "".join(f"{key}|{value}|" for key, value in words.items())
-    data = X.astype(">f4").tobytes()
-    places = [58, 57 + len(text), 58 + len(text), 57 + len(text) + len(data), 0, 0]
-    header = b"FCS3.0    " + b"".join(f"{place:8d}".encode() for place in places)
-    path.write_bytes(header + text.encode() + data)
-
-
 def public_table(rng):
     """Counts with labels as the public files have them: NaN where a cell has none."""
     counts = rng.gamma(1, 60, size=(40, 3))
@@ -529,6 +518,7 @@ def test_files_without_labels_are_taken_as_they_are(cells):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
+        (b"PK3.0", "is no FCS file: is its ending right?"),
         (b"FCS3.0", "is no FCS file, or it is damaged"),
         (b"FCS3.0    " + struct.pack("48s", b"      58      60"), "is no FCS file, or it is damaged"),
     ],

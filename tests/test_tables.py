@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fcs_files import write_fcs
+from isde import ISDE
 from isde.errors import InputError, ISDEWarning
 from isde.tables import check_columns, check_finite, check_numeric_frame, default_names, frame_names, read_table
 
@@ -38,11 +40,16 @@ def write_npz(path):
     np.savez(path, X=X, columns=np.array(NAMES))
 
 
+def write_cells(path):
+    write_fcs(path, X, [f"channel{i}" for i in range(3)], NAMES, kind="D")
+
+
 def write_npy(path):
     np.save(path, X)
 
 
-NAMED = {".csv": write_csv, ".tsv": write_tsv, ".parquet": write_parquet, ".npz": write_npz, ".CSV": write_csv}
+NAMED = {".csv": write_csv, ".tsv": write_tsv, ".parquet": write_parquet, ".npz": write_npz, ".fcs": write_cells}
+NAMED[".CSV"] = write_csv
 
 
 def refusal(path, **options):
@@ -52,6 +59,14 @@ def refusal(path, **options):
     assert path.name in str(caught.value)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def outcome(path, **options):
+    """The table, or the sentence with which the file is refused."""
+    try:
+        return repr(read_table(path, **options))
+    except InputError as error:
+        return str(error)
 
 
 # --- what can be read ------------------------------------------------------------------------------------------
@@ -102,6 +117,60 @@ def test_a_header_of_numbers_is_one_when_told_so(tmp_path):
     assert table.X.tolist() == [[1, 2], [3, 4]]
 
 
+@pytest.mark.parametrize(
+    ("first", "found"),
+    [
+        ("0.5,NA,2.5", "holds numbers and gaps ('NA')"),
+        ("null,1,2", "holds numbers and gaps ('null')"),
+        ("1.5,,2", "holds numbers and gaps ('')"),
+        ("NA,NA,N/A", "holds nothing but gaps ('NA')"),
+        ("0,1,2", "just counts (0, 1, 2)"),
+        ("1, 2, 3", "just counts (1, 2, 3)"),
+        (",0,1", "holds numbers and gaps ('')"),
+    ],
+)
+def test_a_first_row_that_may_be_names_or_data_is_refused_unless_told_which(tmp_path, first, found):
+    path = tmp_path / "data.csv"
+    path.write_text(f"{first}\n5,6,7\n8,9,10\n", encoding="utf-8")
+    message = refusal(path)
+    assert found in message
+    assert "--header or --no-header (in Python, header=True or header=False)" in message
+    for header in (True, False):
+        assert "first row" not in outcome(path, header=header)
+
+
+def test_a_first_row_that_counts_is_names_or_data_as_told(tmp_path):
+    pd.DataFrame(X).to_csv(tmp_path / "data.csv", index=False)
+    refusal(tmp_path / "data.csv")
+    named, plain = (read_table(tmp_path / "data.csv", header=header) for header in (True, False))
+    assert (named.names, plain.names) == (("0", "1", "2"), default_names(3))
+    np.testing.assert_array_equal(named.X, X)
+    np.testing.assert_array_equal(plain.X, np.vstack([[0, 1, 2], X]))
+
+
+def test_a_first_row_with_the_names_asked_for_holds_names(tmp_path):
+    (tmp_path / "data.csv").write_text("0,1,2\n5,6,7\n8,9,10\n", encoding="utf-8")
+    assert read_table(tmp_path / "data.csv", columns=["2", "0"]).X.tolist() == [[7, 5], [10, 8]]
+
+
+@pytest.mark.parametrize("first", ["0.0,1.0", "1,0", "1,3", "nan,2"])
+def test_a_first_row_of_other_numbers_is_data_and_that_is_said_when_asked(tmp_path, capsys, first):
+    (tmp_path / "data.csv").write_text(f"{first}\n3,4\n", encoding="utf-8")
+    assert len(read_table(tmp_path / "data.csv").X) == 2
+    assert capsys.readouterr().err == ""
+    read_table(tmp_path / "data.csv", verbose=1)
+    said = f"{tmp_path / 'data.csv'}: first row taken as data, columns named x0 to x1: --header if it holds names.\n"
+    assert capsys.readouterr().err == said
+    read_table(tmp_path / "data.csv", verbose=1, header=False)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("first", ["country,2019,2020", "NA,a,b", "a,nan,null"])
+def test_a_first_row_with_words_and_no_gaps_between_numbers_holds_names(tmp_path, first):
+    (tmp_path / "data.csv").write_text(f"{first}\n5,6,7\n", encoding="utf-8")
+    assert read_table(tmp_path / "data.csv").names == tuple(first.split(","))
+
+
 def test_text_in_the_first_row_is_an_error_when_told_that_there_is_no_header(tmp_path):
     write_csv(tmp_path / "data.csv")
     assert "holds text" in refusal(tmp_path / "data.csv", header=False)
@@ -148,6 +217,22 @@ def test_a_text_column_that_is_not_asked_for_does_no_harm(tmp_path):
     assert read_table(tmp_path / "data.csv", columns=["b"]).X.tolist() == [[2], [4]]
 
 
+def test_an_unnamed_or_repeated_column_that_is_not_asked_for_does_no_harm(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame.to_csv(tmp_path / "index.csv")
+    np.testing.assert_array_equal(read_table(tmp_path / "index.csv", columns=list("abc")).X, X)
+    np.savez(tmp_path / "twice.npz", X=X, columns=["a", "b", "a"])
+    assert read_table(tmp_path / "twice.npz", columns=["b"]).names == ("b",)
+    columns = [pa.array(X[:, i]) for i in range(3)]
+    pq.write_table(pa.Table.from_arrays(columns, names=["", "b", ""]), tmp_path / "unnamed.parquet")
+    np.testing.assert_array_equal(read_table(tmp_path / "unnamed.parquet", columns=["b"]).X, X[:, [1]])
+
+
+def test_a_column_without_name_cannot_be_asked_for(tmp_path):
+    (tmp_path / "data.csv").write_text(",a\n0,1\n1,2\n", encoding="utf-8")
+    assert "no column ''; it has a." in refusal(tmp_path / "data.csv", columns=["a", ""])
+
+
 def test_integers_and_booleans_become_floats(tmp_path):
     pq.write_table(pa.table({"i": [1, 2], "b": [True, False]}), tmp_path / "data.parquet")
     assert read_table(tmp_path / "data.parquet").X.tolist() == [[1, 1], [2, 0]]
@@ -163,14 +248,14 @@ def test_the_only_matrix_of_an_npz_file_is_the_table(tmp_path):
 # --- what cannot be read ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz", ".fcs"])
 def test_an_empty_file_is_refused(tmp_path, ending):
     path = tmp_path / f"data{ending}"
     path.touch()
     assert "is empty" in refusal(path)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz", ".fcs"])
 @pytest.mark.parametrize("seed", range(8))
 def test_random_bytes_are_refused_whatever_they_are_called(tmp_path, ending, seed):
     path = tmp_path / f"data{ending}"
@@ -178,7 +263,7 @@ def test_random_bytes_are_refused_whatever_they_are_called(tmp_path, ending, see
     refusal(path)
 
 
-WRITERS = {".csv": write_csv, ".parquet": write_parquet, ".npy": write_npy, ".npz": write_npz}
+WRITERS = {".csv": write_csv, ".parquet": write_parquet, ".npy": write_npy, ".npz": write_npz, ".fcs": write_cells}
 SWAPS = [
     (real, said) for real in WRITERS for said in (*WRITERS, ".tsv") if real != said and (real, said) != (".csv", ".tsv")
 ]
@@ -191,7 +276,7 @@ def test_a_file_that_is_not_what_its_ending_says_is_refused(tmp_path, real, said
     refusal(path)
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("ending", [".parquet", ".npy", ".npz", ".fcs"])
 def test_a_file_cut_short_anywhere_is_refused(tmp_path, ending):
     path = tmp_path / f"data{ending}"
     WRITERS[ending](path)
@@ -238,6 +323,26 @@ def test_a_damaged_header_of_an_npy_file_is_refused_or_read_as_a_table(tmp_path)
             continue
 
 
+def test_a_damaged_header_of_an_fcs_file_is_refused_or_read_as_a_table(tmp_path):
+    # No checksum here either.
+    path = tmp_path / "data.fcs"
+    write_cells(path)
+    whole = path.read_bytes()
+    for damaged in flips(whole, first=0):
+        path.write_bytes(damaged)
+        try:
+            assert read_table(path).X.ndim == 2
+        except InputError:
+            continue
+
+
+def test_channels_of_one_name_in_an_fcs_file_are_named_and_can_be_left_out(tmp_path):
+    path = tmp_path / "data.fcs"
+    write_fcs(path, X, ["a", "b", "c"], ["CD3", "CD4", "CD3"], kind="D")
+    assert "more than one column named 'CD3'" in refusal(path)
+    np.testing.assert_array_equal(read_table(path, columns=["CD4"]).X, X[:, [1]])
+
+
 def npy_header(shape):
     buffer = io.BytesIO()
     np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": shape})
@@ -258,9 +363,33 @@ def test_an_npy_file_that_declares_a_huge_shape_is_refused(tmp_path):
 
 def test_pickled_arrays_are_not_opened(tmp_path):
     np.save(tmp_path / "data.npy", np.array([[{}, {}]], dtype=object), allow_pickle=True)
-    refusal(tmp_path / "data.npy")
+    assert "holds Python objects: save it as np.array(X, dtype=float)" in refusal(tmp_path / "data.npy")
     np.savez(tmp_path / "data.npz", X=np.array([[{}, {}]], dtype=object))
-    refusal(tmp_path / "data.npz")
+    assert "'X' in" in refusal(tmp_path / "data.npz")
+
+
+def test_names_saved_as_python_objects_are_to_be_saved_as_text(tmp_path):
+    names = pd.DataFrame(X, columns=NAMES).columns
+    np.savez(tmp_path / "data.npz", X=X, columns=np.array(names, dtype=object))
+    message = refusal(tmp_path / "data.npz")
+    assert message.startswith("'columns' in ")
+    assert message.endswith(" holds Python objects: save it as np.array(names, dtype=str).")
+    np.savez(tmp_path / "data.npz", X=X, columns=np.array(names, dtype=str))
+    assert read_table(tmp_path / "data.npz").names == NAMES
+
+
+def test_objects_that_are_not_needed_do_no_harm(tmp_path):
+    np.savez(tmp_path / "data.npz", X=X, labels=np.array(["a", {}], dtype=object))
+    np.testing.assert_array_equal(read_table(tmp_path / "data.npz").X, X)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz"])
+def test_a_text_file_that_is_called_an_array_gets_no_advice_to_trust_it(tmp_path, ending):
+    path = tmp_path / f"data{ending}"
+    write_csv(path)
+    message = refusal(path)
+    assert f"is no {ending} file" in message
+    assert "pickle" not in message
 
 
 @pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2, 2)), np.ones((2, 2), complex), np.array([["a"]])])
@@ -290,17 +419,26 @@ def test_a_table_without_rows_or_columns_is_refused(tmp_path, shape):
     [
         ("a,b\n1,2\n3\n4,5\n", "ragged: row 2 has 1 values, 2 are expected"),
         ("a,b\n1,2\n3,4,5\n", "ragged: row 2 has 3 values, 2 are expected"),
-        ("1,2\n3\n", "ragged: row 2 has 1 values"),
+        ("1.5,2\n3\n", "ragged: row 2 has 1 values"),
         ("a,b,c\n1,2\n3,4\n", "ragged: 3 names in the header, 2 values in each row"),
         ("a,b\n1,2,3\n3,4,5\n", "ragged"),
         ("a,b\n1,foo\n2,bar\n", "'b' (for example 'foo')"),
         ("a,b,c\n1,foo,x\n2,bar,y\n", "'b' (for example 'foo'), 'c' (for example 'x')"),
         ("a,b\n1,\n,4\n5,\n", "Missing values in 'a' (1), 'b' (2)"),
+        ("a,b\n1,NA\nn/a,4\n5,null\nNaN,None\n", "Missing values in 'a' (2), 'b' (3)"),
+        ("a,b\n1,NA\n2,3\n", "drop or fill those rows first, or leave the column out (--columns)"),
+        ("a,b,c\n1,NA,x\n,3,NA\n", "'c' (for example 'x') in"),
+        ("a,b,c\n1,NA,x\n,3,NA\n", "Missing values in 'a' (1), 'b' (1) of"),
+        ('a,b\n1,"0,1257"\n2,3\n', "'b' (for example '0,1257') in"),
+        ("a,b\n1_0,2\n", "'a' (for example '1_0')"),
         ("a;b\n1;2\n", "separated by ';'"),
         ("a\tb\n1\t2\n", "separated by '\\t'"),
         ("1;2\n3;4\n", "separated by ';'"),
-        ("a,b,a\n1,2,3\n", "two columns named 'a'"),
-        ("a,,c\n1,2,3\n", "Column 2"),
+        ("a,b,a\n1,2,3\n", "more than one column named 'a': rename"),
+        ("a,b,a,b\n1,2,3,4\n", "more than one column named 'a', 'b'"),
+        ("a,,c\n1,2,3\n", "no name for column 2:"),
+        ("a,b,,\n1,2,3,4\n", "no name for column 3, 4:"),
+        (",a,b\n0,1,2\n", "(a row index?): leave it out with --columns, or save the table without its index"),
         ("a,b\n", "header but no rows"),
         ("\n\n\n", "blank lines"),
     ],
@@ -308,6 +446,25 @@ def test_a_table_without_rows_or_columns_is_refused(tmp_path, shape):
 def test_a_text_file_that_is_no_table_is_refused_by_what_is_wrong_with_it(tmp_path, content, complaint):
     (tmp_path / "data.csv").write_text(content, encoding="utf-8")
     assert complaint in refusal(tmp_path / "data.csv")
+
+
+def test_decimal_commas_are_named_as_such(tmp_path):
+    (tmp_path / "data.csv").write_text("a;b;c\n0,1257;1;2,5\n-3,5e-2;2;x\n", encoding="utf-8")
+    message = refusal(tmp_path / "data.csv", separator=";")
+    assert "'a' (for example '0,1257') in" in message
+    assert "is written with decimal commas: write points" in message
+    assert "'c' (for example 'x') in" in message
+    assert "'2,5'" not in message
+
+
+def test_missing_values_in_the_first_row_are_counted_when_told_that_it_is_data(tmp_path):
+    (tmp_path / "data.csv").write_text("NA,1\n2,3\n", encoding="utf-8")
+    assert "Missing values in 'x0' (1)" in refusal(tmp_path / "data.csv", header=False)
+
+
+def test_names_with_an_underscore_between_digits_are_names(tmp_path):
+    (tmp_path / "data.csv").write_text("1_1,1_2\n2,3\n", encoding="utf-8")
+    assert read_table(tmp_path / "data.csv").names == ("1_1", "1_2")
 
 
 def test_other_encodings_are_refused(tmp_path):
@@ -320,6 +477,15 @@ def test_other_encodings_are_refused(tmp_path):
 def test_ragged_rows_are_refused_also_where_only_some_columns_are_asked_for(tmp_path):
     (tmp_path / "data.csv").write_text("a,b\n1,2\n3,4,5\n", encoding="utf-8")
     assert "ragged" in refusal(tmp_path / "data.csv", columns=["a"])
+
+
+@pytest.mark.parametrize("ending", NAMED)
+def test_preferred_columns_are_kept_where_all_are_there_and_columns_go_first(tmp_path, ending):
+    path = tmp_path / f"data{ending}"
+    NAMED[ending](path)
+    assert read_table(path, preferred=["δ", "alpha"]).names == ("δ", "alpha")
+    assert read_table(path, preferred=["δ", "omega"]).names == NAMES
+    assert read_table(path, preferred=["δ"], columns=["alpha"]).names == ("alpha",)
 
 
 @pytest.mark.parametrize("ending", NAMED)
@@ -344,7 +510,9 @@ def test_a_text_column_in_a_parquet_file_is_named(tmp_path):
     assert "'label'" in refusal(tmp_path / "data.parquet")
 
 
-@pytest.mark.parametrize(("names", "culprit"), [(["a", "a"], "two columns named 'a'"), (["a", ""], "Column 2")])
+@pytest.mark.parametrize(
+    ("names", "culprit"), [(["a", "a"], "more than one column named 'a'"), (["a", ""], "no name for column 2")]
+)
 def test_a_parquet_file_with_repeated_or_empty_names_is_refused(tmp_path, names, culprit):
     pq.write_table(pa.Table.from_arrays([pa.array([1.0, 2.0])] * 2, names=names), tmp_path / "data.parquet")
     assert culprit in refusal(tmp_path / "data.parquet")
@@ -384,6 +552,20 @@ def test_text_in_a_frame_is_named(library):
     with pytest.raises(InputError, match="'label' in the table holds no numbers"):
         check_numeric_frame(frame)
     check_numeric_frame(FRAMES[library]({"a": [1.0, 2.0], "flag": [True, False], "count": [1, 2]}))
+
+
+def test_a_lazy_frame_is_to_be_collected(rows):
+    with pytest.raises(InputError, match=r"LazyFrame holds no rows yet: call \.collect\(\) first"):
+        ISDE().fit(pl.LazyFrame(rows))
+
+
+def test_an_anndata_object_is_to_give_its_frame(rows):
+    # Known by its name, as `isde` does not import anndata; a class of the same name is no such object.
+    cells = type("AnnData", (), {"__module__": "anndata._core.anndata"})
+    with pytest.raises(InputError, match=r"give adata\.to_df\(\)"):
+        ISDE().fit(type("View", (cells,), {})())
+    other = type("AnnData", (np.ndarray,), {})
+    check_numeric_frame(rows.view(other))
 
 
 def test_missing_and_infinite_values_are_counted_by_column():

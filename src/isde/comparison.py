@@ -171,6 +171,11 @@ def _sizes(n_rows: int, train_rows: int | None, validation_rows: int | None) -> 
     n_valid = min(VALIDATION_ROWS, (n_rows - n_train) // 2) if validation_rows is None else validation_rows
     if train_rows is None and n_train < LEAST_ROWS:
         raise InputError(f"{n_rows:,} rows are too few to compare: give at least {2 * LEAST_ROWS}.")
+    if validation_rows is None and n_valid < 1:
+        raise InputError(
+            f"train_rows={train_rows} (--train-rows) leaves too few of {n_rows:,} rows to validate on: "
+            f"give at most {n_rows - 2:,}."
+        )
     for what, value, least in (("training", n_train, LEAST_ROWS), ("validation", n_valid, 1)):
         if value < least:
             raise InputError(f"{value:,} {what} rows of {n_rows:,} are too few: at least {least} are needed.")

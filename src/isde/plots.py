@@ -26,10 +26,11 @@ BOX, EDGE, BEST = "#c9d8e8", "#3b5b7a", "#e8a04c"
 FAR_BEHIND = 3.0
 
 
-def require_matplotlib() -> None:
-    """Raise, in one sentence, where matplotlib is missing."""
+def require_matplotlib(otherwise: str = "") -> None:
+    """Raise, in one sentence, where matplotlib is missing; `otherwise` is the way to do without a figure."""
     if find_spec("matplotlib") is None:
-        raise InputError('Figures need matplotlib: pip install "isde[plot]".')
+        without = f", or do without the figure ({otherwise})" if otherwise else ""
+        raise InputError(f'Figures need matplotlib: pip install "isde[plot]"{without}.')
 
 
 class ComparisonDisplay:

@@ -6,20 +6,31 @@ import csv
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import IO, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from isde.errors import InputError, ISDEWarning
+from isde.fcs import read_fcs
+from isde.progress import say
 
 TIED_SHARE = 0.05
 """Columns in which more than this share of the rows repeats an earlier value get a warning."""
+
+MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
+"""How text files say that a value is missing, in lower case."""
+
+DAMAGE = (
+    ValueError, EOFError, OSError, KeyError, SyntaxError, RuntimeError, TokenError, zipfile.BadZipFile, zlib.error
+)  # fmt: skip
+"""What NumPy and zipfile raise for files of arrays that are none, or damaged."""
 
 Matrix = NDArray[np.float64]
 
@@ -33,11 +44,22 @@ class Table:
 
 
 @dataclass(frozen=True)
-class TextFormat:
-    """How a text file is to be read; None means: see for yourself."""
+class Member:
+    """An array in an npz file, by its header."""
 
-    separator: str | None = None
-    header: bool | None = None
+    n_dimensions: int
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a file is to be read, and what of it; None means: see for yourself."""
+
+    separator: str | None
+    header: bool | None
+    columns: Sequence[str] | None
+    preferred: Sequence[str] | None
+    verbose: int
 
 
 def read_table(
@@ -46,19 +68,24 @@ def read_table(
     separator: str | None = None,
     header: bool | None = None,
     columns: Sequence[str] | None = None,
+    preferred: Sequence[str] | None = None,
+    verbose: int = 0,
 ) -> Table:
-    """Read a csv, tsv, parquet, npy or npz file; the ending decides which.
+    """Read a csv, tsv, parquet, npy, npz or fcs file; the ending decides which.
 
-    `header=None` takes the first row of a text file for names unless it is all numbers. `columns` keeps the columns
-    named, in that order. An npz file holds the matrix as `X`, or as its only matrix, and names as `columns`.
+    `header=None` takes the first row of a text file for names unless it is all numbers, and refuses one that may be
+    either. `columns` keeps the columns named, in that order; without it, `preferred` does so where the file holds all
+    of them. An npz file holds the matrix as `X`, or as its only matrix, and names as `columns`. `verbose=1` says on
+    standard error where a first row was taken for data.
     """
     path = Path(path)
-    readers: dict[str, Callable[[Path, TextFormat, Sequence[str] | None], Table]] = {
+    readers: dict[str, Callable[[Path, Request], Table]] = {
         ".csv": _read_text,
         ".tsv": _read_text,
         ".parquet": _read_parquet,
         ".npy": _read_npy,
         ".npz": _read_npz,
+        ".fcs": _read_fcs,
     }
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -67,7 +94,7 @@ def read_table(
         raise InputError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}: give a file.")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty.")
-    table = reader(path, TextFormat(separator, header), columns)
+    table = reader(path, Request(separator, header, columns, preferred, verbose))
     if table.X.shape[0] == 0 or table.X.shape[1] == 0:
         raise InputError(f"{path} holds a table of {table.X.shape[0]} rows and {table.X.shape[1]} columns: no data.")
     return table
@@ -90,7 +117,14 @@ def frame_names(X: Any) -> tuple[str, ...] | None:
 
 
 def check_numeric_frame(X: Any) -> None:
-    """Raise, naming them, where columns of a pandas, polars or pyarrow frame are no numbers."""
+    """Raise, naming them, where columns of a pandas, polars or pyarrow frame are no numbers.
+
+    What only holds a frame, or promises one, is refused with the call that gives it.
+    """
+    if nw.dependencies.is_polars_lazyframe(X):
+        raise InputError("A polars LazyFrame holds no rows yet: call .collect() first.")
+    if any(kind.__name__ == "AnnData" and kind.__module__.startswith("anndata") for kind in type(X).__mro__):
+        raise InputError("An AnnData object is more than a table: give adata.to_df().")
     if nw.dependencies.is_into_dataframe(X):
         frame = _numeric_frame(nw.from_native(X, eager_only=True), "the table")
         for name in [str(name) for name, dtype in frame.schema.items() if dtype == nw.Object]:
@@ -180,7 +214,7 @@ def _numeric_frame(frame: nw.DataFrame[Any], where: str) -> nw.DataFrame[Any]:
     return frame
 
 
-def _read_parquet(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table:
+def _read_parquet(path: Path, request: Request) -> Table:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -190,65 +224,100 @@ def _read_parquet(path: Path, _: TextFormat, columns: Sequence[str] | None) -> T
         native = pyarrow.parquet.ParquetFile(path).read()
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{path} is no parquet file, or it is damaged ({_first_line(error)}).") from error
-    _refuse_bad_names(native.column_names, path)
-    frame = nw.from_native(native, eager_only=True)
-    if columns is not None:
-        frame = frame.select([frame.columns[i] for i in _positions(frame.columns, columns, path)])
-    frame = _numeric_frame(frame, str(path))
+    native = native.select(_positions(native.column_names, request, path))
+    frame = _numeric_frame(nw.from_native(native, eager_only=True), str(path))
     return Table(np.asarray(frame.to_numpy(), dtype=np.float64), tuple(frame.columns))
 
 
-def _read_npy(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table:
+def _read_npy(path: Path, request: Request) -> Table:
     try:
+        _check_npy(path)
         # Mapped, so that a header which declares more than the file holds is refused before memory is asked for.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            array.close()
+    except InputError:
+        raise
+    except DAMAGE as error:
+        raise _damaged(path, error) from error
+    return _from_array(array, None, request, path)
+
+
+def _check_npy(path: Path) -> None:
+    """Refuse what NumPy would take for a pickle, and advise to trust."""
+    with open(path, "rb") as stream:
+        start = stream.read(len(np.lib.format.MAGIC_PREFIX))
+        if start.startswith(b"PK"):
             raise InputError(f"{path} holds an .npz archive: give it that ending.")
-    except (ValueError, EOFError, OSError, SyntaxError, TokenError) as error:
-        raise InputError(f"{path} is no .npy file, or it is damaged ({_first_line(error)}).") from error
-    return _from_array(array, None, columns, path)
+        if start != np.lib.format.MAGIC_PREFIX:
+            raise InputError(f"{path} is no .npy file: is its ending right?")
+        stream.seek(0)
+        _, dtype = _array_header(stream)
+    if dtype.hasobject:
+        raise InputError(f"{path} holds Python objects: save it as np.array(X, dtype=float).")
 
 
-def _read_npz(path: Path, _: TextFormat, columns: Sequence[str] | None) -> Table:
+def _read_npz(path: Path, request: Request) -> Table:
     try:
-        _refuse_overstated(path)
+        members = _npz_members(path)
+        key = _npz_key(members, path)
+        for name, wanted in ((key, "X, dtype=float"), ("columns", "names, dtype=str")):
+            if name in members and members[name].dtype.hasobject:
+                raise InputError(f"{name!r} in {path} holds Python objects: save it as np.array({wanted}).")
         with np.load(path, allow_pickle=False) as archive:
-            keys = [k for k in archive.files if archive[k].ndim == 2 and archive[k].dtype.kind in "fiub"]
-            key = "X" if "X" in archive.files else (keys[0] if len(keys) == 1 else None)
-            if key is None:
-                raise InputError(f"{path} holds the matrices {keys}: name the one to use 'X'.")
-            names = archive["columns"] if "columns" in archive.files else None
-            return _from_array(archive[key], names, columns, path)
-    except (
-        ValueError, EOFError, OSError, KeyError, SyntaxError, RuntimeError, TokenError, zipfile.BadZipFile, zlib.error
-    ) as error:  # fmt: skip
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is no .npz file, or it is damaged ({_first_line(error)}).") from error
+            names = [str(name) for name in np.atleast_1d(archive["columns"])] if "columns" in members else None
+            return _from_array(archive[key], names, request, path)
+    except InputError:
+        raise
+    except DAMAGE as error:
+        raise _damaged(path, error) from error
 
 
-def _refuse_overstated(path: Path) -> None:
-    """Refuse an npz member whose header declares more than is stored, before NumPy allocates it."""
+def _npz_key(members: Mapping[str, Member], path: Path) -> str:
+    """The name of the table: X, or that of the only matrix."""
+    if "X" in members:
+        return "X"
+    matrices = [key for key, member in members.items() if member.n_dimensions == 2 and member.dtype.kind in "fiub"]
+    if len(matrices) != 1:
+        raise InputError(f"{path} holds the matrices {matrices}: name the one to use 'X'.")
+    return matrices[0]
+
+
+def _npz_members(path: Path) -> dict[str, Member]:
+    """What an npz file holds; one that declares more than is stored is refused before NumPy allocates it."""
+    members = {}
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
-            with archive.open(info) as member:
-                version = np.lib.format.read_magic(member)
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, _, dtype = read(member)
-            if int(np.prod(shape, dtype=object)) * dtype.itemsize > info.file_size:
+            with archive.open(info) as stream:
+                shape, dtype = _array_header(stream)
+            size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+            if size > info.file_size and not dtype.hasobject:  # objects are pickled, in bytes that no header tells
                 raise InputError(f"{path}: {info.filename} declares more numbers than it holds: it is damaged.")
+            members[info.filename.removesuffix(".npy")] = Member(len(shape), dtype)
+    return members
 
 
-def _from_array(array: NDArray[Any], names: NDArray[Any] | None, columns: Sequence[str] | None, path: Path) -> Table:
+def _array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    return shape, dtype
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} is no {path.suffix} file, or it is damaged ({_first_line(error)}).")
+
+
+def _read_fcs(path: Path, request: Request) -> Table:
+    return _from_array(*read_fcs(path), request, path)
+
+
+def _from_array(array: NDArray[Any], names: Sequence[str] | None, request: Request, path: Path) -> Table:
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise InputError(f"{path} holds {array.ndim}-dimensional {array.dtype} data: isde needs a matrix of numbers.")
-    labels = default_names(array.shape[1]) if names is None else tuple(str(n) for n in np.atleast_1d(names))
+    labels = default_names(array.shape[1]) if names is None else tuple(names)
     if len(labels) != array.shape[1]:
         raise InputError(f"{path} has {len(labels)} names in 'columns' for {array.shape[1]} columns.")
-    _refuse_bad_names(labels, path)
-    if columns is not None:
-        keep = _positions(labels, columns, path)
+    keep = _positions(labels, request, path)
+    if keep != list(range(len(labels))):
         array, labels = array[:, keep], tuple(labels[i] for i in keep)
     return Table(np.ascontiguousarray(array, dtype=np.float64), labels)
 
@@ -256,38 +325,70 @@ def _from_array(array: NDArray[Any], names: NDArray[Any] | None, columns: Sequen
 # --- text files ------------------------------------------------------------------------------------------------
 
 
-def _read_text(path: Path, form: TextFormat, columns: Sequence[str] | None) -> Table:
-    separator = form.separator or {".csv": ",", ".tsv": "\t"}[path.suffix.lower()]
+def _read_text(path: Path, request: Request) -> Table:
+    separator = request.separator or {".csv": ",", ".tsv": "\t"}[path.suffix.lower()]
     first, second = _first_rows(path, separator)
-    has_header = not all(_is_number(field) for field in first) if form.header is None else form.header
-    if form.separator is None and len(first) == 1:
+    if request.separator is None and len(first) == 1:
         other = next((s for s in ",;\t|" if s in first[0]), None)
         if other:
             raise InputError(f"{path} looks separated by {other!r}: say so (--separator {other!r}).")
+    has_header = _has_header([field.strip() for field in first], request, path)
     if has_header and second is None:
         raise InputError(f"{path} has a header but no rows.")
     names = tuple(field.strip() for field in first) if has_header else default_names(len(first))
-    _refuse_bad_names(names, path)
-    keep = None if columns is None else _positions(names, columns, path)
+    keep = _positions(names, request, path)
+    in_file_order = keep == list(range(len(names)))
     try:
         with open(path, encoding="utf-8-sig", newline="") as lines:
-            rows = lines if keep is None else _of_width(lines, separator, len(names))
+            rows = lines if in_file_order else _of_width(lines, separator, len(names))
             skip = _lines_before_data(path, has_header)
             X = np.loadtxt(
                 rows,
                 np.float64,
                 delimiter=separator,
                 skiprows=skip,
-                usecols=keep,
+                usecols=None if in_file_order else keep,
                 ndmin=2,
                 quotechar='"',
                 comments=None,
             )
     except ValueError as error:
         raise _explain(path, separator, names, keep, has_header, error) from None
-    if keep is None and X.shape[1] != len(names):
+    if in_file_order and X.shape[1] != len(names):
         raise InputError(f"{path} is ragged: {len(names)} names in the header, {X.shape[1]} values in each row.")
-    return Table(X, names if keep is None else tuple(names[i] for i in keep))
+    return Table(X, tuple(names[i] for i in keep))
+
+
+def _has_header(first: Sequence[str], request: Request, path: Path) -> bool:
+    """Whether the first row holds names: as told, else by what stands there; refused where it may be either."""
+    if request.header is not None:
+        return request.header
+    asked = request.columns or request.preferred
+    if asked and set(asked) <= set(first):
+        return True
+    doubt = _doubt(first)
+    if doubt:
+        raise InputError(
+            f"The first row of {path} {doubt}: say whether it holds names or data with --header or --no-header "
+            "(in Python, header=True or header=False)."
+        )
+    if not all(_is_number(field) for field in first):
+        return True
+    if request.verbose:
+        say(f"{path}: first row taken as data, columns named x0 to x{len(first) - 1}: --header if it holds names.")
+    return False
+
+
+def _doubt(first: Sequence[str]) -> str | None:
+    """Why a first row may be names or data: a wrong guess would lose a row, or invent one."""
+    if list(first) in ([str(i + start) for i in range(len(first))] for start in (0, 1)):
+        return f"just counts ({_some(first, 3)}), as names written by pandas do"
+    if all(_is_number(field) for field in first):
+        return None
+    gaps = [field for field in first if _is_missing(field)]
+    if gaps and any(_is_number(field) and not _is_missing(field) for field in first):
+        return f"holds numbers and gaps ({gaps[0]!r})"
+    return f"holds nothing but gaps ({gaps[0]!r})" if len(gaps) == len(first) else None
 
 
 def _of_width(lines: Iterable[str], separator: str, width: int) -> Iterator[str]:
@@ -335,13 +436,12 @@ def _explain(
     path: Path,
     separator: str,
     names: Sequence[str],
-    keep: list[int] | None,
+    keep: Sequence[int],
     has_header: bool,
     error: Exception,
 ) -> InputError:
-    """Why NumPy could not read the file, in the file's own terms: ragged rows, missing values, or text."""
-    used = range(len(names)) if keep is None else keep
-    missing, text = dict.fromkeys(used, 0), dict.fromkeys(used, "")
+    """Why NumPy could not read the file, in the file's own terms: ragged rows, or every column that is no numbers."""
+    faults = Faults()
     rows = (row for row in _text_rows(path, separator) if row)
     for number, row in enumerate(rows):
         if number == 0 and has_header:
@@ -350,20 +450,59 @@ def _explain(
             return InputError(
                 f"{path} is ragged: row {number + 1 - has_header:,} has {len(row)} values, {len(names)} are expected."
             )
-        for c in used:
-            missing[c] += not row[c].strip()
-            if not text[c] and row[c].strip() and not _is_number(row[c]):
-                text[c] = row[c]
-    if any(text.values()):
-        culprits = [f"{names[c]!r} (for example {value!r})" for c, value in text.items() if value]
-        return InputError(f"{_some(culprits)} in {path} holds text: leave it out (--columns) or encode it first.")
-    if any(missing.values()):
-        culprits = [f"{names[c]!r} ({count:,})" for c, count in missing.items() if count]
-        return InputError(f"Missing values in {_some(culprits)} of {path}: drop or fill those rows first.")
-    return InputError(f"{path} cannot be read as a table ({_first_line(error)}).")
+        for c in keep:
+            faults.note(c, row[c])
+    found = faults.sentences(names, path) or [f"{path} cannot be read as a table ({_first_line(error)})"]
+    return InputError("; ".join(found) + ".")
+
+
+class Faults:
+    """What stands in place of numbers, by column."""
+
+    def __init__(self) -> None:
+        self.missing: Counter[int] = Counter()
+        self.commas: dict[int, str] = {}  # the first of each column
+        self.text: dict[int, str] = {}
+
+    def note(self, column: int, field: str) -> None:
+        if _is_missing(field):
+            self.missing[column] += 1
+        elif not _is_number(field):
+            (self.commas if _has_decimal_comma(field) else self.text).setdefault(column, field)
+
+    def sentences(self, names: Sequence[str], path: Path) -> list[str]:
+        """One for each kind; a column of text is to be left out, whatever else it holds."""
+        missing = [f"{names[c]!r} ({count:,})" for c, count in sorted(self.missing.items()) if c not in self.text]
+        commas = [_example(names[c], field) for c, field in sorted(self.commas.items()) if c not in self.text]
+        text = [_example(names[c], field) for c, field in sorted(self.text.items())]
+        told = (
+            (missing, "Missing values in {} of {}: drop or fill those rows first, or leave the column out (--columns)"),
+            (commas, "{} in {} is written with decimal commas: write points (pandas reads them with decimal=',')"),
+            (text, "{} in {} holds text: leave it out (--columns) or encode it first"),
+        )
+        return [sentence.format(_some(culprits, 12), path) for culprits, sentence in told if culprits]
+
+
+def _example(name: str, field: str) -> str:
+    return f"{name!r} (for example {field!r})"
+
+
+def _is_missing(field: str) -> bool:
+    return field.strip().lower() in MISSING
+
+
+def _has_decimal_comma(field: str) -> bool:
+    """Whether a number is written as in '0,5'.
+
+    >>> _has_decimal_comma("-0,5e3"), _has_decimal_comma("0.5"), _has_decimal_comma("1,2,3")
+    (True, False, False)
+    """
+    return "," in field and _is_number(field.replace(",", ".", 1))
 
 
 def _is_number(field: str) -> bool:
+    if "_" in field:  # Python reads 1_000 as a number, NumPy does not
+        return False
     try:
         float(field)
     except ValueError:
@@ -371,22 +510,49 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _refuse_bad_names(names: Sequence[str], path: Path) -> None:
-    repeated = sorted({name for name in names if list(names).count(name) > 1})
+# --- names of columns ------------------------------------------------------------------------------------------
+
+
+def _positions(names: Sequence[str], request: Request, path: Path) -> list[int]:
+    """The columns to keep, in the order asked for; names of the others may be empty or repeated."""
+    wanted = request.columns
+    if wanted is None and request.preferred is not None and set(request.preferred) <= set(names):
+        wanted = request.preferred
+    if wanted is None:
+        _refuse_unnamed(names, path)
+        wanted = names
+    else:
+        _refuse_unknown(wanted, names, path)
+    counts = Counter(names)
+    repeated = [repr(name) for name in dict.fromkeys(wanted) if counts[name] > 1]
     if repeated:
-        raise InputError(f"{path} has two columns named {repeated[0]!r}: rename one.")
-    if "" in names:
-        raise InputError(f"Column {list(names).index('') + 1} of {path} has no name: give it one.")
+        raise InputError(
+            f"{path} has more than one column named {_some(repeated)}: rename them, or leave them out (--columns)."
+        )
+    place = {name: i for i, name in enumerate(names)}
+    return [place[name] for name in wanted]
 
 
-def _positions(names: Sequence[str], wanted: Sequence[str], path: Path) -> list[int]:
+def _refuse_unnamed(names: Sequence[str], path: Path) -> None:
+    unnamed = [i for i, name in enumerate(names) if not name]
+    if unnamed == [0]:
+        raise InputError(
+            f"Column 1 of {path} has no name (a row index?): leave it out with --columns, or save the table without "
+            "its index (index=False)."
+        )
+    if unnamed:
+        places = _some([str(i + 1) for i in unnamed])
+        raise InputError(f"{path} has no name for column {places}: write one, or leave it out with --columns.")
+
+
+def _refuse_unknown(wanted: Sequence[str], names: Sequence[str], path: Path) -> None:
     repeated = [name for name in wanted if list(wanted).count(name) > 1]
     if repeated:
         raise InputError(f"The column {repeated[0]!r} is asked for twice.")
-    unknown = [name for name in wanted if name not in names]
+    unknown = [name for name in wanted if name not in names or not name]
     if unknown:
-        raise InputError(f"{path} has no column {unknown[0]!r}; it has {_some(list(names), 12)}.")
-    return [list(names).index(name) for name in wanted]
+        known = [name for name in names if name]
+        raise InputError(f"{path} has no column {unknown[0]!r}; it has {_some(known, 12)}.")
 
 
 def _first_line(error: Exception) -> str:

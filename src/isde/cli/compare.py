@@ -111,14 +111,16 @@ def command(
         output = output.absolute()
         check_output(output, overwrite=False, replaceable=frozenset())
         if not no_plot:
-            require_matplotlib()
+            require_matplotlib(otherwise="--no-plot")
     options = MethodOptions(max_block_size, jobs, seed, verbose=0 if quiet else 1)
     with _importable(Path.cwd()):
         named = split_names(methods) or []
         estimators = build_methods([*named, *dict.fromkeys(name for name in extra if name not in named)], options)
         for spec in specs:
             estimators[_name_for(spec, estimators)] = load_estimator(spec, seed)
-        table = read_table(data, separator=separator, header=header, columns=split_names(columns))
+        table = read_table(
+            data, separator=separator, header=header, columns=split_names(columns), verbose=options.verbose
+        )
         found = compare(
             table,
             estimators,

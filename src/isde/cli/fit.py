@@ -39,14 +39,15 @@ def command(
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Find the blocks of DATA (csv, tsv, parquet, npy, npz) and fit its density."""
+    """Find the blocks of DATA (csv, tsv, parquet, npy, npz, fcs) and fit its density."""
     from isde.cli.runs import check_output, print_summary, summarize, write_run
     from isde.tables import read_table
 
-    model = build_estimator(settings, verbose=0 if quiet else 1)
+    verbose = 0 if quiet else 1
+    model = build_estimator(settings, verbose=verbose)
     output = output.absolute()
     check_output(output, overwrite=overwrite)
-    table = read_table(data, separator=separator, header=header, columns=split_names(columns))
+    table = read_table(data, separator=separator, header=header, columns=split_names(columns), verbose=verbose)
     check_split(settings["fit_rows"], settings["score_rows"], len(table.X))
     model.fit(table)
     summary = summarize(model) | {"data": str(data), "n_rows": len(table.X), "seed": settings["seed"]}

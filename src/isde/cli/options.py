@@ -32,7 +32,7 @@ def table_options(command: Command) -> Command:
     for option in (
         click.option("--columns", help="Columns to use, by name, separated by commas."),
         click.option(
-            "--header/--no-header", default=None, help="First row of a text file holds names.  [default: see]"
+            "--header/--no-header", default=None, help="First row of a text file holds names, or data.  [default: see]"
         ),
         click.option("--separator", help="Separator of a text file.  [default: ',' for csv, tab for tsv]"),
     ):

@@ -24,18 +24,31 @@ SUMMARY_FILE = "summary.json"
 def check_output(
     folder: Path, *, overwrite: bool, replaceable: frozenset[str] = frozenset({MODEL_FILE, SUMMARY_FILE})
 ) -> None:
-    """Refuse, before any work, a folder that holds something else or a run that must not be replaced."""
-    if folder.is_file():
-        raise InputError(f"{folder} is a file: give a folder that does not exist yet.")
-    if not folder.parent.is_dir():
-        raise InputError(f"{folder.parent} does not exist: create it, or write somewhere else.")
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return
-    names = {entry.name for entry in folder.iterdir()}
+    """Refuse, before any work, a folder that cannot be written, or holds what must not be replaced."""
+    try:
+        _check_place(folder)
+        names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written ({error.strerror or error}): write somewhere else.") from error
     if not names <= replaceable:
         raise InputError(f"{folder} exists and holds other files: give a folder that does not exist yet.")
-    if not overwrite:
+    if names and not overwrite:
         raise InputError(f"{folder} holds an earlier run: give another folder, or --overwrite.")
+
+
+def _check_place(folder: Path) -> None:
+    if folder.is_file():
+        raise InputError(f"{folder} is a file: give a folder that does not exist yet.")
+    if folder.parent.is_file():
+        raise InputError(f"{folder.parent} is a file, and no folder fits in it: write somewhere else.")
+    if not folder.parent.is_dir():
+        raise InputError(f"{folder.parent} does not exist: create it, or write somewhere else.")
+    _staging(folder).rmdir()  # permissions alone do not tell: the disk may be read-only, the name too long
+
+
+def _staging(folder: Path) -> Path:
+    """A new folder beside `folder`, to take its place."""
+    return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
 
 
 def write_run(folder: Path, model: ISDE, summary: dict[str, Any]) -> None:
@@ -54,7 +67,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     """Fill a new folder beside `folder`, then put it in its place."""
-    staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
+    staging = _staging(folder)
     try:
         fill(staging)
         staging.chmod(0o755)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from isde.cli.options import debug_option, jobs_option, json_option, print_json, table_options
+from isde.cli.options import debug_option, jobs_option, json_option, print_json, quiet_option, table_options
 
 
 @click.command("score")
@@ -18,6 +18,7 @@ from isde.cli.options import debug_option, jobs_option, json_option, print_json,
 @table_options
 @jobs_option
 @json_option
+@quiet_option
 @debug_option
 def command(
     run: str,
@@ -28,6 +29,7 @@ def command(
     columns: str | None,
     jobs: int,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     """Mean log-density of the rows of DATA under the model in RUN, in the units of the data."""
     from isde.cli.options import split_names
@@ -37,7 +39,14 @@ def command(
 
     model = load_model(run).set_params(n_jobs=jobs)
     names = model.density_.names
-    table = read_table(data, separator=separator, header=header, columns=split_names(columns))
+    table = read_table(
+        data,
+        separator=separator,
+        header=header,
+        columns=split_names(columns),
+        preferred=names,  # what else the file holds may be text, or missing
+        verbose=0 if quiet else 1,
+    )
     if set(names) <= set(table.names):  # columns by name, in the model's order; further ones are not needed
         table = Table(table.X[:, [table.names.index(name) for name in names]], names)
     elif table.names == default_names(len(names)):  # a file without names: columns by position

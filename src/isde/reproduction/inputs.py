@@ -10,7 +10,6 @@ import numpy as np
 from isde.artifacts import load
 from isde.errors import InputError
 from isde.progress import say
-from isde.reproduction.fcs import read_fcs
 from isde.scores import SubsetScores
 from isde.tables import Table, read_table
 
@@ -30,7 +29,7 @@ def read_cells(path: Path) -> Table:
     That is: the labelled cells (label is a number), the markers only, arcsinh(x / 5) unless that was done. Any other
     file is taken as it is.
     """
-    table = read_fcs(path) if path.suffix.lower() == ".fcs" else read_table(path)
+    table = read_table(path)
     lower = [name.lower() for name in table.names]
     if LABEL not in lower:
         return table

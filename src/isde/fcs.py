@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isde.errors import InputError
-from isde.tables import Table
+
+Events = tuple[NDArray[np.floating[Any]], tuple[str, ...]]
 
 
-def read_fcs(path: Path) -> Table:
-    """Every event with the markers' names ($PnS, or $PnN where there is none)."""
+def read_fcs(path: Path) -> Events:
+    """Every event as it is stored, and the markers' names ($PnS, or $PnN where there is none)."""
     content = path.read_bytes()
+    if not content.startswith(b"FCS"):
+        raise InputError(f"{path} is no FCS file: is its ending right?")
     try:
         text_start, text_end = (int(content[place : place + 8]) for place in (10, 18))
         text = _keywords(content[text_start : text_end + 1].decode("utf-8", errors="replace"))
         return _events(content, text, path)
-    except (KeyError, ValueError, IndexError) as error:
+    except (KeyError, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} is no FCS file, or it is damaged ({error}).") from error
@@ -35,7 +40,7 @@ def _keywords(text: str) -> dict[str, str]:
     return {key.upper(): value for key, value in zip(words[::2], words[1::2], strict=False)}
 
 
-def _events(content: bytes, text: dict[str, str], path: Path) -> Table:
+def _events(content: bytes, text: dict[str, str], path: Path) -> Events:
     kinds = {"F": "f4", "D": "f8"}
     if text["$DATATYPE"] not in kinds or text["$MODE"] != "L":
         raise InputError(
@@ -46,10 +51,8 @@ def _events(content: bytes, text: dict[str, str], path: Path) -> Table:
     start = int(content[26:34] or 0) or int(text["$BEGINDATA"])  # beyond 99,999,999 bytes it stands in the text
     n_columns, n_rows = int(text["$PAR"]), int(text["$TOT"])
     names = tuple(_name(text, i) for i in range(1, n_columns + 1))
-    if len(set(names)) < n_columns:
-        raise InputError(f"{path} names two of its channels alike: rename them.")
     values = np.frombuffer(content, order + kinds[text["$DATATYPE"]], count=n_rows * n_columns, offset=start)
-    return Table(values.reshape(n_rows, n_columns).astype(np.float64), names)
+    return values.reshape(n_rows, n_columns), names
 
 
 def _name(text: dict[str, str], number: int) -> str:
