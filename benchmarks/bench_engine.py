@@ -11,6 +11,7 @@ where that folder is missing.
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -403,5 +404,10 @@ def densities() -> None:
 PARTS = {f.__name__: f for f in (limit, proof, rivals, fits, projection, densities, estimates, memory, compilation)}
 
 if __name__ == "__main__":
-    for part in sys.argv[1:] or PARTS:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all where none is named")
+    asked = parser.parse_args().parts
+    if not set(asked) <= set(PARTS):
+        parser.error(f"the parts are {', '.join(PARTS)}")
+    for part in asked or PARTS:
         PARTS[part]()

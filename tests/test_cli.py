@@ -177,6 +177,11 @@ def test_options_reach_the_estimator(data, tmp_path):
     assert set(model.bandwidths_) <= set(model.bandwidths)
 
 
+def test_one_block_and_one_column_are_said_as_one(data, tmp_path):
+    result = call("fit", data, "-o", tmp_path / "run", "--columns", "x", "--marginal", "gaussian", "--jobs", 1)
+    assert "1 block of 1 column (" in result.stdout
+
+
 def test_columns_can_be_chosen_by_name(data, tmp_path):
     call("fit", data, "-o", tmp_path / "run", "--columns", "z, x", "--marginal", "gaussian", "--jobs", 1)
     assert isde.load(tmp_path / "run").feature_names_in_.tolist() == ["z", "x"]
@@ -407,7 +412,7 @@ BAD_OPTIONS = {
     "marginal": (["--marginal", "spline"], "'spline' is not one of"),
     "solver": (["--solver", "greedy"], "'greedy' is not one of"),
     "scale": (["--scale", "log"], "'log' is not one of"),
-    "folds": (["--folds", 1], "cv=1"),
+    "folds": (["--folds", 1], "--folds"),
     "grid": (["--bandwidths", "wide"], "'wide' is neither FROM:TO:COUNT"),
     "negative grid": (["--bandwidths", "-1,2"], "must be positive"),
     "rows": (["-m", 1000], "1000"),

@@ -240,6 +240,25 @@ def test_scores_of_other_columns_are_refused(rows):
         gaussian().fit(rows, subset_scores=scores)
 
 
+def test_a_table_of_smaller_subsets_than_asked_for_is_refused(rows):
+    table = gaussian(2).fit(rows).subset_scores_
+    with pytest.raises(
+        ValueError, match="max_block_size=3 but the table has subsets of at most 2 columns: score again"
+    ):
+        gaussian(3).fit(rows, subset_scores=table)
+
+
+def test_a_table_of_other_names_is_refused_and_one_without_names_is_not(rows):
+    frames = [pd.DataFrame(rows, columns=names) for names in (["a", "b", "c"], ["a", "b", "z"])]
+    named, unnamed = gaussian().fit(frames[0]).subset_scores_, gaussian().fit(rows).subset_scores_
+    with pytest.raises(ValueError, match=r"table has the columns \['a', 'b', 'c'\], X has \['a', 'b', 'z'\]"):
+        gaussian().fit(frames[1], subset_scores=named)
+    partitions = {
+        gaussian().fit(X, subset_scores=table).partition_ for X, table in ((frames[1], unnamed), (rows, named))
+    }
+    assert len(partitions) == 1
+
+
 # --- scikit-learn around it ------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,7 @@
 """Partitions: counting, enumerating, drawing, comparing, walking."""
 
+import subprocess
+import sys
 from collections import Counter
 from itertools import pairwise
 
@@ -269,3 +271,8 @@ def test_a_walk_cannot_start_outside_the_block_size():
 def test_there_is_nowhere_to_walk_among_single_columns(start, k):
     with pytest.raises(ValueError, match="nowhere to walk"):
         random_walk(start, 1, k)
+
+
+def test_modules_named_in_the_readme_are_reached_through_the_package():
+    code = "import isde; isde.inspection.landscape; isde.synthetic.make_structured"
+    subprocess.run([sys.executable, "-c", code], check=True)

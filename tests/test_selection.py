@@ -308,6 +308,12 @@ def test_a_table_for_smaller_blocks_is_a_prefix():
         table.restrict(0)
 
 
+def test_a_frame_library_that_is_missing_is_said_with_the_way_out(monkeypatch):
+    monkeypatch.setattr("isde.scores.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="backend='pandas' is not installed: pip install pandas, or name another one"):
+        THREE.to_frame()
+
+
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_a_table_becomes_a_frame(backend):
     frame = THREE.to_frame(backend)

@@ -1,9 +1,13 @@
 """Splits by name, and penalties in their place: scores equal what is computed by hand."""
 
+import re
+from itertools import count
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit, StratifiedKFold
+from sklearn.neighbors import KernelDensity
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isde
@@ -322,3 +326,17 @@ def test_a_model_with_a_penalty_is_saved_and_loaded(rows, tmp_path):
     assert again.penalty == "bic"
     assert again.partition_ == model.partition_
     np.testing.assert_array_equal(again.subset_scores_.scores, model.subset_scores_.scores)
+
+
+@pytest.mark.parametrize("marginal", ["kde", "stack", KernelDensity()], ids=str)
+def test_the_cost_is_said_for_all_splits_together(rows, capsys, monkeypatch, marginal):
+    """One split takes a second by a clock that goes by seconds."""
+    ticks = count()
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(ticks)))
+    told = []
+    for n_splits in (1, 40):
+        ISDE(1, marginal=marginal, split=ShuffleSplit(n_splits, train_size=0.5), verbose=1).fit(rows[:, :1])
+        told.append(capsys.readouterr().err)
+    assert " in all" not in told[0]
+    assert "40 splits of the rows: " in told[1]
+    assert re.search(r"about \d+ (s|minutes) in all", told[1])

@@ -383,9 +383,8 @@ def test_a_column_with_one_value_in_a_part_of_the_rows_is_no_obstacle(rng, penal
 
 
 def test_blocks_are_as_large_as_in_the_table(pair):
-    table = ISDE(2, marginal="gaussian", split="paper", random_state=0).fit(pair).subset_scores_
-    found = gaussian().fit(pair, subset_scores=table).stability(pair, 2, n_null=2, random_state=0)
-    assert found.noise.shape == (2, 1)
+    model = ISDE(2, marginal="gaussian", split="paper", random_state=0).fit(pair).set_params(max_block_size=3)
+    assert model.stability(pair, 2, n_null=2, random_state=0).noise.shape == (2, 1)
 
 
 def test_an_unfitted_model_says_so(pair):

@@ -50,6 +50,9 @@ _HOMES = {
     "worst_partitions": "solvers",
 }
 
+_MODULES = ("inspection", "synthetic")
+"""Modules that users reach through `isde`."""
+
 __all__ = [
     "CVKDE",
     "ISDE",
@@ -78,6 +81,8 @@ def __getattr__(name: str) -> Any:
     # Imported when first used: scikit-learn and numba take a second that `isde --help` should not.
     if name in _HOMES:
         return getattr(import_module(f"isde.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"isde.{name}")
     raise AttributeError(f"module 'isde' has no attribute {name!r}")
 
 

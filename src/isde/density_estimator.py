@@ -151,7 +151,10 @@ class SubsetScoreEstimator(DensityEstimator):
             return scaled.shifted(scaling.log_jacobian)
         if given.n_columns != self.n_features_in_:
             raise ValueError(f"The table has {given.n_columns} columns, X has {self.n_features_in_}.")
-        return given.restrict(min(max_block_size, given.max_block_size, self.n_features_in_))
+        unnamed = default_names(given.n_columns)
+        if given.names != self._names() and unnamed not in (given.names, self._names()):
+            raise ValueError(f"The table has the columns {list(given.names)}, X has {list(self._names())}.")
+        return given.restrict(min(max_block_size, self.n_features_in_))
 
     def _score_subsets(self, U: Matrix, marginal: Any, max_block_size: int) -> SubsetScores:
         scores = score_splits(

@@ -214,7 +214,7 @@ class ISDE(SubsetScoreEstimator):
         if 1 < k < self.n_features_in_ and largest:
             warnings.warn(
                 f"{{{', '.join(largest[0])}}} is as large as max_block_size={k} allows, and may be part of a larger "
-                f"block: try max_block_size={k + 1}.",
+                f"block: try max_block_size={k + 1} (-k {k + 1}).",
                 ISDEWarning,
                 stacklevel=3,
             )

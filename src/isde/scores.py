@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -128,6 +129,8 @@ class SubsetScores:
         """One row per subset: columns, size, score, error, bandwidth, gain; as pandas, polars or pyarrow."""
         import narwhals.stable.v2 as nw
 
+        if find_spec(backend) is None:
+            raise InputError(f"backend={backend!r} is not installed: pip install {backend}, or name another one.")
         alone = self.subsets.sum_over_members(self.scores[: self.n_columns])
         with np.errstate(invalid="ignore"):  # -inf minus -inf: no gain can be told
             gains = self.scores - alone
@@ -186,8 +189,8 @@ def score_splits(
     parts, subsets, families = list(splits), SubsetFamily(X.shape[1], max_block_size), families_of(marginal)
     if verbose > 0:
         fit, score = parts[0]
-        cost = "; then ".join(one.announce(X[fit], X[score], subsets, n_jobs=n_jobs) for one in families)
-        say(cost if len(parts) == 1 else f"{len(parts)} splits of the rows, each with {cost}")
+        costs = [one.announce(X[fit], X[score], subsets, n_splits=len(parts), n_jobs=n_jobs) for one in families]
+        say((f"{len(parts)} splits of the rows: " if len(parts) > 1 else "") + "; then ".join(costs))
     work = f"Scoring {len(subsets):,} subsets" + (f" on {len(parts)} splits" if len(parts) > 1 else "")
     tables = []
     with progress_bar(len(families) * len(parts) * len(subsets), work, show=verbose > 0) as advance:

@@ -169,7 +169,8 @@ class ForestDensity(SubsetScoreEstimator):
             self.subset_scores_: SubsetScores | None = None
             self.forest_ = self._held_out_forest(U)
         else:
-            self.subset_scores_ = self._subset_scores(X, scaling, "kde", 2, subset_scores)
+            most = 2 if subset_scores is None else min(2, subset_scores.max_block_size)
+            self.subset_scores_ = self._subset_scores(X, scaling, "kde", most, subset_scores)
             self.forest_ = heaviest_forest(pair_gains(self.subset_scores_))
         self.partition_ = self.forest_.trees
         self.density_ = self._fit_trees(U, marginal, scaling)

@@ -65,7 +65,13 @@ def fit_options(command: Command) -> Command:
                 type=click.Choice(["bic", "slope"]),
                 help="A price for each parameter in place of a split, for --marginal gaussian.",
             ),
-            click.option("--folds", type=int, default=5, show_default=True, help="Folds that choose a bandwidth."),
+            click.option(
+                "--folds",
+                type=click.IntRange(min=2),
+                default=5,
+                show_default=True,
+                help="Folds that choose a bandwidth.",
+            ),
             click.option(
                 "--bandwidths",
                 help="Grid on the rescaled data: FROM:TO:COUNT (log scale) or numbers separated by commas.  "

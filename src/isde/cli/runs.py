@@ -135,7 +135,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     together = [block for block in blocks if len(block["columns"]) > 1]
     alone = [block["columns"][0] for block in blocks if len(block["columns"]) == 1]
     click.echo(
-        f"{len(blocks)} blocks of {summary['n_columns']} columns "
+        f"{_several(len(blocks), 'block')} of {_several(summary['n_columns'], 'column')} "
         f"(largest allowed {summary['max_block_size']}, {summary['n_subsets']:,} subsets scored)"
     )
     labels = [", ".join(block["columns"]) for block in together]
@@ -150,3 +150,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         f"{proof}: score {summary['score']:.9f}, bound {summary['bound']:.9f} ({summary['solver']}); "
         f"independence {summary['independence_score']:.9f}"
     )
+
+
+def _several(n: int, what: str) -> str:
+    return f"{n:,} {what}" + ("" if n == 1 else "s")

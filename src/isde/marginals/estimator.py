@@ -72,12 +72,14 @@ class EstimatorMarginal:
             advance(1)
         return MarginalScores(scores, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
 
-    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
+    def announce(
+        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
+    ) -> str:
         """Measured on one subset of the largest size."""
         start = time.perf_counter()
         _score(self.estimator, X_fit, X_score, family[-1])
         seconds = (time.perf_counter() - start) * len(family) / effective_n_jobs(n_jobs)
-        return f"{len(family):,} fits of {type(self.estimator).__name__}: {in_words(seconds)}"
+        return f"{len(family):,} fits of {type(self.estimator).__name__}: {in_words(seconds, n_splits)}"
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> EstimatorBlock:
         return EstimatorBlock(clone(self.estimator).fit(X), X.shape[1])

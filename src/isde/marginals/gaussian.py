@@ -84,7 +84,9 @@ class GaussianMarginal:
         advance(len(family))
         return MarginalScores(scores, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
 
-    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
+    def announce(
+        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
+    ) -> str:
         return f"{len(family):,} subsets of {family.n_columns} columns in closed form"
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> GaussianBlock:

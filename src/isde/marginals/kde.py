@@ -83,7 +83,9 @@ class KDEMarginal:
         found = scoring.score_family(X_fit, X_score, folds, family, grid, n_jobs=n_jobs, advance=advance)
         return MarginalScores(*found)
 
-    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
+    def announce(
+        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
+    ) -> str:
         grid, folds = BandwidthGrid.of(self.bandwidths), contiguous_folds(len(X_fit), self.cv)
         what = (
             f"{len(family):,} subsets of {family.n_columns} columns, {len(grid.values)} bandwidths, "
@@ -91,7 +93,7 @@ class KDEMarginal:
         )
         say("Measuring (the first run on a machine compiles for some seconds)")
         seconds, memory = scoring.expected_cost(X_fit, X_score, folds, family, grid, n_jobs)
-        return f"{what}: {in_words(seconds)}, {memory / 2**20:,.0f} MB"
+        return f"{what}: {in_words(seconds, n_splits)}, {memory / 2**20:,.0f} MB"
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> KDEBlock:
         return self.fit_blocks(X, [range(X.shape[1])], n_jobs=n_jobs)[0]

@@ -28,15 +28,16 @@ class MarginalScores:
     unsettled: NDArray[np.bool_]  # the best bandwidth lies on the edge of the widest grid allowed
 
 
-def in_words(seconds: float) -> str:
-    """A duration for people.
+def in_words(seconds: float, n_splits: int) -> str:
+    """What so many splits take, for people.
 
-    >>> in_words(0.2), in_words(42), in_words(600)
-    ('less than a second', 'about 42 s', 'about 10 minutes')
+    >>> in_words(0.2, 1), in_words(42, 1), in_words(30, 20)
+    ('less than a second', 'about 42 s', 'about 10 minutes in all')
     """
-    if seconds < 1:
-        return "less than a second"
-    return f"about {seconds:.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} minutes"
+    total, scope = seconds * n_splits, " in all" if n_splits > 1 else ""
+    if total < 1:
+        return f"less than a second{scope}"
+    return (f"about {total:.0f} s" if total < 90 else f"about {total / 60:.0f} minutes") + scope
 
 
 class Block(Protocol):
@@ -85,8 +86,10 @@ class Marginal(BlockFamily, Protocol):
         """Fit on X_fit[:, S], average the log-density over X_score[:, S], for every S of the family."""
         ...
 
-    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
-        """What `score_subsets` is about to do, and what it will cost, in a sentence."""
+    def announce(
+        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
+    ) -> str:
+        """What `score_subsets` is about to do, and what it will cost for all splits, in a sentence."""
         ...
 
 

@@ -114,7 +114,9 @@ class StackMarginal:
                 advance(len(part))
         return MarginalScores(np.array(scores), np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
 
-    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
+    def announce(
+        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
+    ) -> str:
         say("Measuring (the first run on a machine compiles for some seconds)")
         middle = [family[len(family) // 2]]  # of the size that a subset has in the middle: most have that or more
         for _ in range(2):
@@ -124,7 +126,7 @@ class StackMarginal:
         return (
             f"{len(family):,} subsets of {family.n_columns} columns, {len(self._ladder())} bandwidths and "
             f"{SCORING_DOUBLINGS + 1} mixtures, {len(X_fit):,} rows to fit on, {len(X_score):,} to score: "
-            f"{in_words(seconds)}"
+            f"{in_words(seconds, n_splits)}"
         )
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> StackBlock:

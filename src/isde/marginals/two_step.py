@@ -26,8 +26,10 @@ class TwoStepMarginal:
     ) -> MarginalScores:
         return self.scoring.score_subsets(X_fit, X_score, family, n_jobs=n_jobs, advance=advance)
 
-    def announce(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None) -> str:
-        return self.scoring.announce(X_fit, X_score, family, n_jobs=n_jobs)
+    def announce(
+        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
+    ) -> str:
+        return self.scoring.announce(X_fit, X_score, family, n_splits=n_splits, n_jobs=n_jobs)
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
         return self.fitting.fit_block(X, n_jobs=n_jobs)
