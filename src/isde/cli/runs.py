@@ -136,7 +136,8 @@ def print_summary(summary: dict[str, Any]) -> None:
     alone = [block["columns"][0] for block in blocks if len(block["columns"]) == 1]
     click.echo(
         f"{_several(len(blocks), 'block')} of {_several(summary['n_columns'], 'column')} "
-        f"(largest allowed {summary['max_block_size']}, {summary['n_subsets']:,} subsets scored)"
+        f"(largest allowed {summary['max_block_size']}, {summary['n_subsets']:,} subsets scored, marginal "
+        f"{summary['marginal']})"
     )
     labels = [", ".join(block["columns"]) for block in together]
     width = max(map(len, labels), default=0)
