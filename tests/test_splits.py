@@ -178,6 +178,17 @@ def test_a_splitter_that_does_not_fit_the_rows_is_refused_by_name(rows, split, c
         ISDE(2, marginal=marginal, split=split).fit(rows)
 
 
+def test_a_splitter_sees_the_rows(rows):
+    class ByFirstColumn:
+        def split(self, X, y=None, groups=None):
+            seen.append(X)
+            yield np.argsort(X[:, 0])[:60], np.argsort(X[:, 0])[60:]
+
+    seen = []
+    ISDE(3, marginal="gaussian", split=ByFirstColumn(), scale=None).fit(rows)
+    np.testing.assert_array_equal(seen[0], rows)
+
+
 def test_a_splitter_bound_to_row_numbers_is_refused_by_stability(rows):
     model = ISDE(3, marginal="gaussian", split=PredefinedSplit(np.arange(120) % 2)).fit(rows)
     with pytest.raises(ValueError, match=r"made for other rows .`stability` draws parts"):

@@ -170,7 +170,7 @@ class SubsetScoreEstimator(DensityEstimator):
         return scores
 
     def _splits(self, U: Matrix) -> list[Split]:
-        return draw_splits(resolve_split(self.split, self.random_state), len(U))
+        return draw_splits(resolve_split(self.split, self.random_state), U)
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:

@@ -51,13 +51,14 @@ def resolve_split(split: Any, random_state: RandomState) -> Any:
     )
 
 
-def draw_splits(splitter: Any, n_rows: int) -> list[Split]:
-    """What a splitter makes of so many rows: at least one split, with rows of theirs to fit on and to score.
+def draw_splits(splitter: Any, X: NDArray[np.float64]) -> list[Split]:
+    """What a splitter makes of the rows: at least one split, with rows to fit on and others to score.
 
     Rows to fit on that come in the order of the data are shuffled.
     """
+    n_rows = len(X)
     try:
-        parts = [(np.asarray(fit), np.asarray(score)) for fit, score in splitter.split(np.empty((n_rows, 1)))]
+        parts = [(np.asarray(fit), np.asarray(score)) for fit, score in splitter.split(X)]
     except (TypeError, ValueError) as error:
         raise ValueError(f"split={splitter!r} cannot split {n_rows:,} rows without y and groups: {error}") from error
     if not parts:

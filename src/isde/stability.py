@@ -107,7 +107,7 @@ def assess(
     rng = check_random_state(random_state)
     candidates = _near_best(scores, partition)
     blocks = sorted({block for candidate in candidates for block in candidate})
-    position, own = [scores.subsets.index(block) for block in blocks], [blocks.index(block) for block in partition]
+    position, own = ([scores.subsets.index(block) for block in some] for some in (blocks, partition))
     selected: list[Partition] = []
     block_scores, gains, margins, noise = [], [], [], []
     with progress_bar(n + n_null, "Resampling", show=verbose > 0) as advance:
@@ -115,8 +115,8 @@ def assess(
             table = score(X[rng.permutation(len(X))[:rows]], rng.randint(2**31 - 1))
             selected.append(select_partition(table).partition)
             block_scores.append(table.scores[position])
-            gains.append(all_gains(table)[position][own])
-            margins.append(all_margins(table)[position][own])
+            gains.append(all_gains(table)[own])
+            margins.append(all_margins(table)[own])
             advance(1)
         for _ in range(n_null):
             part = X[rng.permutation(len(X))[:rows]]
