@@ -399,6 +399,13 @@ def densities() -> None:
         f"{theirs / ours.busy:.0f} x busy (bar 20)"
     )
     print(f"  largest error against the definition {worst:.1e}")
+    X, partition = make_structured([3, 2, 2, 1], 5000, random_state=0)
+    rows, _ = make_structured([3, 2, 2, 1], 20_000, random_state=1)
+    kde, stack = (
+        best_of(3, fit_blocks(X, partition, family, n_jobs=WORKERS).score_blocks, rows, WORKERS)
+        for family in ("kde", "kde+stack")
+    )
+    print(f"  four blocks of 5,000 rows, 20,000 to score: kde {kde}, kde+stack {stack}: {stack.busy / kde.busy:.1f} x")
 
 
 PARTS = {f.__name__: f for f in (limit, proof, rivals, fits, projection, densities, estimates, memory, compilation)}

@@ -218,6 +218,18 @@ def test_log_densities_equal_the_definition_near_and_far(h, n_centres):
     np.testing.assert_allclose(scoring.log_kernel_sums(rows, centres, h, 1), expected, rtol=EXACT, atol=EXACT)
 
 
+@pytest.mark.parametrize("n_bandwidths", [1, 4, 5, 9])
+@pytest.mark.parametrize("n_centres", [1, 700, 9000])
+def test_sums_of_a_ladder_are_those_of_its_bandwidths_near_and_far(n_bandwidths, n_centres):
+    rng = np.random.default_rng(0)
+    centres, rows = rng.normal(size=(n_centres, 2)), rng.normal(size=(40, 2))
+    rows[0], rows[1] = 1e6, 30.0
+    found = scoring.log_kernel_sums_of_ladder(rows, centres, 0.5, n_bandwidths, 1)
+    expected = direct.log_kernel_sums(rows, centres, 0.5 / 2.0 ** np.arange(n_bandwidths))
+    np.testing.assert_allclose(found, expected, rtol=EXACT, atol=EXACT + 1e-15 * 4**n_bandwidths)  # powers of powers
+    assert found.tobytes() == scoring.log_kernel_sums_of_ladder(rows, centres, 0.5, n_bandwidths, 2).tobytes()
+
+
 def test_log_densities_do_not_depend_on_batches_or_workers():
     rng = np.random.default_rng(0)
     centres, rows = rng.normal(size=(300, 2)), rng.normal(size=(1000, 2))

@@ -627,6 +627,20 @@ def a_block(rng, s, n=60):
     return StackBlock(X, np.array([0.2, 0.05]), np.array([0.25, 0.15]), np.array([0.3, 0.2, 0.1]), means, covariances)
 
 
+def test_a_block_is_the_combination_of_its_experts_near_and_far(rng):
+    block = a_block(rng, 2)
+    rows = np.vstack([block.centres[:20], [[40.0, -3.0], [1e6, 1e6]]])
+    logs = [
+        np.log(weight) + oracles.kde_log_density(rows, block.centres, h)
+        for weight, h in zip(block.kernel_weights, block.bandwidths, strict=True)
+    ]
+    logs += [
+        np.log(weight) + multivariate_normal(mean, covariance).logpdf(rows)
+        for weight, mean, covariance in zip(block.weights, block.means, block.covariances, strict=True)
+    ]
+    np.testing.assert_allclose(block.score_samples(rows), logsumexp(logs, axis=0), rtol=1e-9)
+
+
 def test_blocks_of_one_column_integrate_to_one(rng):
     grid = np.linspace(-4, 5, 20_001)
     density = np.exp(a_block(rng, 1).score_samples(grid[:, None]))
@@ -684,6 +698,8 @@ def test_a_block_without_kernels_is_loaded_too(rng, tmp_path):
         ({"bandwidths": np.array([0.1])}, "as many positive weights as bandwidths"),
         ({"kernel_weights": np.array([0.1, 0.0])}, "as many positive weights as bandwidths"),
         ({"bandwidths": np.array([0.1, -0.2])}, "positive bandwidths"),
+        ({"bandwidths": np.array([0.2, 0.15])}, "each is half of the one before"),
+        ({"bandwidths": np.array([0.2, 0.4])}, "each is half of the one before"),
         ({"centres": np.full((4, 2), np.nan)}, "finite centres"),
         ({"centres": np.zeros((4, 3))}, "as many columns"),
         ({"centres": np.zeros((0, 2))}, "as many columns"),

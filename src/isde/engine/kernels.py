@@ -258,25 +258,86 @@ def _distances(query: Any, centres: Any, columns: Any, start: int, out: Any, nea
 def _sum_exp2(x: Any, least: float, rate: float) -> Any:  # in: x, ...
     """np.exp2(rate * (least - x)).sum() for x >= least, to the last bits.
 
-    Terms below 2^-1021 become that instead of 0: the sum is at least 1. The polynomial is that of Chebyshev's nodes
-    (error 4e-18), its powers summed in groups (Estrin) since dependent operations wait for each other.
+    Terms below 2^-1021 become that instead of 0: the sum is at least 1.
     """
     total = 0.0
     for j in range(len(x)):
-        y = max(rate * (least - x[j]), -1021.0)
-        whole = np.floor(y + 0.5)
-        t = y - whole
-        t2 = t * t
-        t4 = t2 * t2
-        p0 = 1.0 + 0.6931471805599453 * t + t2 * (0.24022650695910158 + 0.055504108664821625 * t)
-        p4 = (
-            0.009618129107587256 + 0.001333355814640647 * t + t2 * (0.00015403530463724353 + 1.5252733841556773e-05 * t)
-        )
-        p8 = 1.3215432535912375e-06 + 1.0178057087733941e-07 * t
-        p8 += t2 * (7.074194297288521e-09 + 4.4558179083360645e-10 * t)
-        power = np.int64(np.float64(whole + SHIFT64).view(np.int64) << np.int64(52)).view(np.float64)
-        total += (p0 + t4 * (p4 + t4 * p8)) * power
+        total += _exp2(max(rate * (least - x[j]), -1021.0))
     return total
+
+
+@fast
+def _exp2(y: float) -> Any:
+    """2^y for -1021 <= y <= 0.
+
+    The polynomial is that of Chebyshev's nodes (error 4e-18), its powers summed in groups (Estrin) since dependent
+    operations wait for each other.
+    """
+    whole = np.floor(y + 0.5)
+    t = y - whole
+    t2 = t * t
+    t4 = t2 * t2
+    p0 = 1.0 + 0.6931471805599453 * t + t2 * (0.24022650695910158 + 0.055504108664821625 * t)
+    p4 = 0.009618129107587256 + 0.001333355814640647 * t + t2 * (0.00015403530463724353 + 1.5252733841556773e-05 * t)
+    p8 = 1.3215432535912375e-06 + 1.0178057087733941e-07 * t
+    p8 += t2 * (7.074194297288521e-09 + 4.4558179083360645e-10 * t)
+    power = np.int64(np.float64(whole + SHIFT64).view(np.int64) << np.int64(52)).view(np.float64)
+    return (p0 + t4 * (p4 + t4 * p8)) * power
+
+
+@fast
+def _add_four_sums(x: Any, least: float, rate: float, totals: Any) -> None:  # in: x, ...; in, out: totals
+    """Add the sums of v = exp2(rate * (least - x)) and of v^4, v^16, v^64, the kernels of halved bandwidths.
+
+    Each power is left out where it would be denormal: the nearest centre makes every sum at least 1.
+    """
+    a = b = c = d = 0.0
+    for j in range(len(x)):
+        y = max(rate * (least - x[j]), -1021.0)
+        v = _exp2(y)
+        a += v
+        v = v if y > -255.0 else 0.0
+        v *= v
+        v *= v
+        b += v
+        v = v if y > -63.0 else 0.0
+        v *= v
+        v *= v
+        c += v
+        v = v if y > -15.0 else 0.0
+        v *= v
+        v *= v
+        d += v
+    totals[0] += a
+    totals[1] += b
+    totals[2] += c
+    totals[3] += d
+
+
+@fast
+def log_kernel_sums_of_ladder(
+    queries: Any,  # in: (n, s) float64
+    centres: Any,  # in: fitting rows as columns, (s, L) float64
+    rate: float,  # in: 1 / (2 h^2) of the widest bandwidth, of which each next one is half
+    out: Any,  # out: bandwidths by queries, a multiple of four bandwidths
+) -> None:
+    """out[b, i] = log sum_j exp(-4^b rate |queries[i] - centres[:, j]|^2): `log_kernel_sums`, distances shared."""
+    L, size = centres.shape[1], DISTANCES_KEPT
+    buffer, near, every = np.empty(min(L, size)), np.empty(PART), np.arange(len(centres))
+    totals = np.empty(len(out))
+    for i in range(len(queries)):
+        least = np.inf
+        totals[:] = 0.0
+        for start in range(0, L, size):
+            least = min(least, _distances(queries[i], centres, every, start, buffer[: L - start], near))
+        for start in range(0, L, size):
+            if size < L:
+                _distances(queries[i], centres, every, start, buffer[: L - start], near)
+            for b in range(0, len(out), 4):
+                four = totals[b : b + 4]
+                _add_four_sums(buffer[: L - start], least, rate * 4.0**b * 1.4426950408889634, four)
+        for b in range(len(out)):
+            out[b, i] = np.log(totals[b]) - rate * 4.0**b * least
 
 
 @fast

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -224,12 +225,36 @@ def choose_bandwidths(
 
 def log_kernel_sums(rows: Matrix, centres: Matrix, bandwidth: float, n_jobs: int | None) -> NDArray[np.float64]:
     """log sum_j exp(-|row - centre_j|^2 / (2 h^2)) of each row, float64, exact however far the row."""
-    columns, rate = np.ascontiguousarray(centres.T), 1 / (2 * bandwidth**2)
+    rate = 1 / (2 * bandwidth**2)
+    return np.concatenate(_in_parts(_log_kernel_sums_part, rows, centres, rate, n_jobs))
+
+
+def log_kernel_sums_of_ladder(
+    rows: Matrix, centres: Matrix, widest: float, n_bandwidths: int, n_jobs: int | None
+) -> NDArray[np.float64]:
+    """`log_kernel_sums` for bandwidths, each half of the one before, (bandwidths, rows): distances are shared."""
+    fours = -(-n_bandwidths // 4)
+    rate = 1 / (2 * widest**2)
+    parts = _in_parts(partial(_log_kernel_sums_of_ladder_part, 4 * fours), rows, centres, rate, n_jobs)
+    return np.concatenate(parts, axis=1)[:n_bandwidths]
+
+
+def _in_parts(
+    function: Callable[..., NDArray[np.float64]], rows: Matrix, centres: Matrix, rate: float, n_jobs: int | None
+) -> list[NDArray[np.float64]]:
+    """A function of (rows, centres as columns, rate) for some rows at a time, by all workers."""
+    columns = np.ascontiguousarray(centres.T)
     # Small enough for every worker to get some, and none larger than a cache of results.
     step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * effective_n_jobs(n_jobs)))))
     parts = [(rows[i : i + step], columns, rate) for i in range(0, len(rows), step)]
     with workers(n_jobs if rows.size * len(centres) > FEW_PAIRS else 1) as run:
-        return np.concatenate(list(run(_log_kernel_sums_part, parts)))
+        return list(run(function, parts))
+
+
+def _log_kernel_sums_of_ladder_part(n_bandwidths: int, rows: Matrix, columns: Matrix, rate: float) -> Matrix:
+    out = np.empty((n_bandwidths, len(rows)))
+    kernels.log_kernel_sums_of_ladder(np.ascontiguousarray(rows), columns, rate, out)
+    return out
 
 
 def _log_kernel_sums_part(rows: Matrix, columns: Matrix, rate: float) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from isde.engine import scoring, stacking
+from isde.engine import direct, scoring, stacking
 from isde.engine.direct import Folds
 from isde.engine.grid import BandwidthGrid
 from isde.marginals.kde import KDEBlock, contiguous_folds, warn_few_rows
@@ -63,10 +63,13 @@ class StackBlock:
 
     def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
         share = self.weights.sum()
-        logs = [MixtureBlock(self.weights / share, self.means, self.covariances).score_samples(X) + np.log(share)]
-        for weight, bandwidth in zip(self.kernel_weights, self.bandwidths, strict=True):
-            logs.append(KDEBlock(self.centres, float(bandwidth)).score_samples(X, n_jobs) + np.log(weight))
-        log_density: Vector = logsumexp(np.stack(logs), axis=0)
+        gaussians = MixtureBlock(self.weights / share, self.means, self.covariances).score_samples(X) + np.log(share)
+        if not len(self.bandwidths):
+            return gaussians
+        widest, rungs = float(self.bandwidths[0]), _rungs(self.bandwidths)
+        sums = scoring.log_kernel_sums_of_ladder(X, self.centres, widest, int(rungs[-1]) + 1, n_jobs)[rungs]
+        constants = np.log(self.kernel_weights) - direct.log_normaliser(X.shape[1], len(self.centres), self.bandwidths)
+        log_density: Vector = logsumexp(np.vstack([sums + constants[:, None], gaussians]), axis=0)
         return log_density
 
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
@@ -91,6 +94,8 @@ class StackBlock:
             raise ValueError("a stack needs as many positive weights as bandwidths")
         if not (bandwidths > 0).all() or centres.ndim != 2 or not np.isfinite(centres).all():
             raise ValueError("a stack needs positive bandwidths and a matrix of finite centres")
+        if len(bandwidths) and not _is_ladder(bandwidths):
+            raise ValueError("a stack needs bandwidths of which each is half of the one before, or half of that")
         if centres.shape[1] != gaussians.n_columns or not len(centres):
             raise ValueError("the centres of a stack have as many columns as its Gaussians")
         return cls(centres, bandwidths, kernel_weights, *(arrays[n] for n in ("weights", "means", "covariances")))
@@ -165,6 +170,17 @@ class StackMarginal:
             return stacking.bandwidth_ladder(NARROWEST, WIDEST)
         values = BandwidthGrid.of(self.bandwidths).values
         return stacking.bandwidth_ladder(float(values[0]), float(values[-1]))
+
+
+def _rungs(bandwidths: Vector) -> NDArray[np.int64]:
+    """How often each bandwidth is the first one halved."""
+    return np.round(np.log2(bandwidths[0] / bandwidths)).astype(np.int64)
+
+
+def _is_ladder(bandwidths: Vector) -> bool:
+    rungs = _rungs(bandwidths)
+    halved = np.allclose(bandwidths, bandwidths[0] / 2.0**rungs, rtol=1e-9, atol=0)
+    return halved and bool((np.diff(rungs) > 0).all())
 
 
 def _fold_numbers(folds: Folds, n_rows: int) -> NDArray[np.int64]:
