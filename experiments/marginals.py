@@ -48,6 +48,7 @@ FIELDS = ("data", "k", "method", "seed", "score", "error", "lowest", "seconds")
 SEEDS = range(5)
 FIT_ROWS, HELD_OUT_ROWS = 5000, 4000
 MOST_SUBSETS = 300
+PAPER = "ISDE kde (paper)"
 CUT, CEILING = "GM cut into blocks", "ceiling of blocks"
 CEILING_DOUBLINGS = 6
 REAL = [("levine32_h2", 3), ("nilsson_rare", 3), ("nilsson_rare", 5), ("kin8nm", 3)]
@@ -57,7 +58,7 @@ SYNTHETIC = [(2, 2, 1), (3, 3, 3), (4, 4, 2, 2)]
 def methods(k: int, seed: int) -> dict[str, DensityEstimator]:
     options = {"n_jobs": -1, "random_state": seed}
     return {
-        "ISDE kde (paper)": ISDE(k, marginal="kde", split=0.6, **options),
+        PAPER: ISDE(k, marginal="kde", split=0.6, **options),
         "ISDE stack": ISDE(k, marginal="stack", split=0.6, **options),
         "ISDE kde+stack": ISDE(k, marginal="kde+stack", split=0.6, **options),
         "FDE": ForestDensity(split=0.6, **options),
@@ -208,7 +209,7 @@ def table() -> None:
             here = [row for row in rows if (row["data"], row["k"]) == (data, k)]
             for method in dict.fromkeys(row["method"] for row in here):
                 own = {row["seed"]: row for row in here if row["method"] == method}
-                base = {row["seed"]: float(row["score"]) for row in here if row["method"].startswith("ISDE kde")}
+                base = {row["seed"]: float(row["score"]) for row in here if row["method"] == PAPER}
                 scores = np.array([float(row["score"]) for row in own.values()])
                 paired = np.array([float(row["score"]) - base[seed] for seed, row in own.items() if seed in base])
                 low, seconds = (np.array([float(row[f]) for row in own.values()]) for f in ("lowest", "seconds"))
@@ -267,7 +268,7 @@ def draw() -> None:
 
     rows = read("real") + read("cut")
     panels = list(dict.fromkeys((row["data"], row["k"]) for row in rows))
-    shown = ["ISDE kde (paper)", "ISDE stack", "FDE", "CVKDE", "GM by CV", CUT]
+    shown = [PAPER, "ISDE kde+stack", "ISDE stack", "FDE", "CVKDE", "GM by CV", CUT]
     figure, axes = plt.subplots(1, len(panels), figsize=(2.9 * len(panels), 2.8), sharey=True, layout="constrained")
     for ax, (data, k) in zip(axes, panels, strict=True):
         for y, method in enumerate(shown):
