@@ -339,11 +339,15 @@ def _split(weight: Any, mean: Any, covariance: Any, least: float) -> Any:
     n_components, s = mean.shape
     weights, means = np.zeros(2 * n_components - 1), np.zeros((2 * n_components - 1, s))
     covariances = np.zeros((2 * n_components - 1, s, s))
-    weights[0], means[0], covariances[0] = weight[0], mean[0], covariance[0]
+    for half in range(2 * n_components - 1):  # loops: numba takes seconds to compile assignments of whole arrays
+        g = (half + 1) // 2
+        for r in range(s):
+            means[half, r] = mean[g, r]
+            for c in range(s):
+                covariances[half, r, c] = covariance[g, r, c]
+    weights[0] = weight[0]
     for g in range(1, n_components):
         a, b = 2 * g - 1, 2 * g
-        for half in (a, b):
-            means[half], covariances[half] = mean[g], covariance[g]
         if weight[g] < 2 * least:
             weights[a] = weight[g]
             continue
