@@ -19,6 +19,7 @@ from isde.errors import ISDEWarning
 from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
 from isde.partitions import RandomState
 from isde.penalties import check_penalty, penalized
+from isde.progress import say
 from isde.scores import SubsetScores
 from isde.selection import certify
 from isde.solvers import check_solver, select_partition
@@ -139,6 +140,8 @@ class ISDE(SubsetScoreEstimator):
         self.selection_ = select_partition(self.subset_scores_, solver=self.solver)
         self._warn_no_density()
         self.partition_ = self.selection_.partition
+        if self.verbose > 0:
+            say(f"Fitting {len(self.partition_):,} blocks on all {len(X):,} rows")
         self.density_ = fit_product(X, self.partition_, marginal, scaling, self._names(), n_jobs=self.n_jobs)
         self._warn_largest_blocks()
         return self
