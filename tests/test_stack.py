@@ -554,6 +554,14 @@ def test_the_bandwidths_given_bound_the_ladder(rng):
     assert given != default
 
 
+@pytest.mark.parametrize("far", [1e3, 1e6])
+def test_one_far_row_among_those_fitted_costs_the_others_little(rng, far):
+    X, fresh = rng.normal(size=(500, 1)), rng.normal(size=(2000, 1))
+    with_far = np.vstack([X[1:], [[far]]])
+    near, there = (fit_blocks(rows, [(0,)], "stack").score(fresh) for rows in (X, with_far))
+    assert there > near - 0.05
+
+
 def test_fewer_rows_than_folds_are_said_for_a_block_too(rows):
     with pytest.warns(ISDEWarning, match="Only 4 rows to fit on for cv=5 folds"):
         StackMarginal().fit_block(rows[:4], n_jobs=1)

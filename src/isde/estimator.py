@@ -152,8 +152,8 @@ class ISDE(SubsetScoreEstimator):
         """How sure the partition is: the same analysis on `n` random parts of the rows, and on rows without structure.
 
         Each part holds a `share` of the rows of `X`. On `n_null` further parts every column is permuted by itself,
-        which leaves no structure: gains that chance alone reaches there are noise. With `share=0.5` and kernels, a
-        part costs about a quarter of `fit`.
+        which leaves no structure: what subsets score there above their best division is noise. With `share=0.5` and
+        kernels, a part costs about a quarter of `fit`.
         """
         check_is_fitted(self)
         U = self.density_.scaling.transform(self._check(X, reset=False))
