@@ -371,7 +371,7 @@ def truncated_kde(rows, centres, bandwidths):
 @pytest.mark.parametrize("s", [1, 2, 4])
 def test_kernel_densities_equal_the_definition_without_the_own_fold(rng, s):
     X, ladder = rng.uniform(size=(83, s)), np.array(LADDER)
-    found = stacking._kernel_log_densities(X, fold_numbers(83), X, fold_numbers(83), ladder)
+    found = stacking.kernel_log_densities(X, fold_numbers(83), X, fold_numbers(83), ladder)
     for fold in oracles.contiguous_folds(83, 5):
         others = np.delete(X, fold, axis=0)
         expected = truncated_kde(X[fold], others, ladder)
@@ -384,24 +384,24 @@ def test_kernel_densities_equal_the_definition_without_the_own_fold(rng, s):
 def test_kernel_densities_of_other_rows_see_every_centre(rng, n_bandwidths):
     X, queries = rng.uniform(size=(70, 2)), rng.uniform(size=(40, 2))
     ladder = 0.8 / 2.0 ** np.arange(n_bandwidths)
-    found = stacking._kernel_log_densities(X, fold_numbers(70), queries, np.full(40, -1), ladder)
+    found = stacking.kernel_log_densities(X, fold_numbers(70), queries, np.full(40, -1), ladder)
     np.testing.assert_allclose(found, truncated_kde(queries, X, ladder), rtol=1e-5, atol=FLOAT32_DENSITY)
 
 
 def test_kernel_densities_do_not_mind_units(rng):
     X, ladder = rng.uniform(size=(70, 2)), np.array(LADDER)
     whole = fold_numbers(70), X, fold_numbers(70)
-    here = stacking._kernel_log_densities(X, *whole, ladder)
+    here = stacking.kernel_log_densities(X, *whole, ladder)
     for unit, offset in ((1e30, 0), (1e-30, 0), (1.0, 1e6)):
         moved = X * unit + offset
-        there = stacking._kernel_log_densities(moved, whole[0], moved, whole[2], ladder * unit)
+        there = stacking.kernel_log_densities(moved, whole[0], moved, whole[2], ladder * unit)
         np.testing.assert_allclose(there + 2 * np.log(unit), here, rtol=1e-4, atol=1e-3)
 
 
 def test_bandwidths_however_narrow_are_served(rng):
     X = np.repeat(rng.uniform(size=(10, 2)), 4, axis=0)
     ladder = stacking.bandwidth_ladder(1e-30, 1.0)
-    found = stacking._kernel_log_densities(X, fold_numbers(40), X, np.full(40, -1), ladder)
+    found = stacking.kernel_log_densities(X, fold_numbers(40), X, np.full(40, -1), ladder)
     alone = np.log(1 / 10) - 2 * np.log(ladder * np.sqrt(2 * np.pi))  # each row sees its 4 of 40 copies
     np.testing.assert_allclose(found[20:].T, np.tile(alone[20:], (40, 1)), rtol=1e-5)
 
@@ -422,7 +422,7 @@ def test_weights_are_convex_and_close_to_the_best(seed, n, n_experts, spread):
     rng = np.random.default_rng(seed)
     logs = (spread * rng.normal(size=(n_experts, n)) + rng.normal(size=(n_experts, 1))).astype(np.float32)
     prior = int(rng.integers(n_experts))
-    weights = stacking._weights(logs, prior)
+    weights = stacking.choose_weights(logs, prior)
     assert weights.sum() == pytest.approx(1, abs=1e-12)
     assert (weights >= 0).all()
     assert weights[prior] >= (1 - 1e-5) / (n + 1)
@@ -435,12 +435,12 @@ def test_weights_are_convex_and_close_to_the_best(seed, n, n_experts, spread):
 
 def test_an_expert_that_says_nothing_is_left_out(rng):
     logs = np.stack([rng.normal(size=500), rng.normal(size=500), np.full(500, -1e30)]).astype(np.float32)
-    assert stacking._weights(logs, 0)[2] == 0
+    assert stacking.choose_weights(logs, 0)[2] == 0
 
 
 def test_the_gaussian_keeps_its_weight_however_many_rows_there_are(rng):
     logs = np.stack([rng.normal(size=30_000), np.full(30_000, -500.0)]).astype(np.float32)
-    assert stacking._weights(logs, 1)[1] == pytest.approx(1 / 30_001, rel=1e-3)
+    assert stacking.choose_weights(logs, 1)[1] == pytest.approx(1 / 30_001, rel=1e-3)
 
 
 def test_rows_that_only_a_dropped_expert_saw_keep_a_density(rng):
@@ -448,7 +448,7 @@ def test_rows_that_only_a_dropped_expert_saw_keep_a_density(rng):
     logs = rng.normal(size=(3, 20_000)).astype(np.float32)
     logs[2] = -1e30
     logs[:, 7] = -5000, -1e30, 0
-    weights = stacking._weights(logs, 0)
+    weights = stacking.choose_weights(logs, 0)
     assert weights[2] == 0
     assert np.isfinite(weights).all()
     assert weights.sum() == pytest.approx(1, abs=1e-12)

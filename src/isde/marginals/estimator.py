@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -48,6 +48,12 @@ class EstimatorBlock:
         rows = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn, dtype=np.float64)
         return rows[rng.permutation(len(rows))]
 
+    def marginal(self, columns: Sequence[int]) -> NoReturn:
+        raise ISDEError(
+            f"A block fitted by {type(self.estimator).__name__} has no marginal density that isde knows of: "
+            "fit the estimator to these columns."
+        )
+
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         raise InputError(
             f"A block fitted by {type(self.estimator).__name__} cannot be saved without pickle: save "
@@ -59,18 +65,19 @@ class EstimatorBlock:
 class EstimatorMarginal:
     """Clones of a scikit-learn style density estimator."""
 
+    by_ranks: ClassVar[bool] = False
     estimator: Any
 
     def score_subsets(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> MarginalScores:
+    ) -> tuple[MarginalScores]:
         scores = np.empty(len(family))
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")
         jobs = (delayed(_score)(self.estimator, X_fit, X_score, subset) for subset in family)
         for i, score in enumerate(parallel(jobs)):
             scores[i] = score
             advance(1)
-        return MarginalScores(scores, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
+        return (MarginalScores(scores, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool)),)
 
     def announce(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None

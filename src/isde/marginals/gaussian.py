@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from isde.errors import InputError
-from isde.marginals.marginal import MarginalScores, Matrix, Vector
+from isde.marginals.marginal import MarginalScores, Matrix, Vector, checked_columns
 from isde.progress import Advance
 from isde.subsets import SubsetFamily, binomials
 
@@ -51,6 +51,10 @@ class GaussianBlock:
         factor = np.linalg.cholesky(self.covariance)
         return self.mean + rng.standard_normal((n_samples, len(factor))) @ factor.T
 
+    def marginal(self, columns: Sequence[int]) -> GaussianBlock:
+        own = checked_columns(columns, self.n_columns)
+        return GaussianBlock(self.mean[own], self.covariance[np.ix_(own, own)])
+
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         return {"mean": self.mean, "covariance": self.covariance}
 
@@ -66,6 +70,7 @@ class GaussianBlock:
 class GaussianMarginal:
     """Gaussian with the empirical covariance, about the empirical mean or (as in the paper) about zero."""
 
+    by_ranks: ClassVar[bool] = False
     zero_mean: bool = False
 
     def n_parameters(self, size: int) -> int:
@@ -74,15 +79,15 @@ class GaussianMarginal:
 
     def score_subsets(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> MarginalScores:
+    ) -> tuple[MarginalScores]:
         """l(S) = -1/2 (log det C[S,S] + tr(C[S,S]^-1 D[S,S]) + |S| log 2 pi), -inf where C[S,S] is singular.
 
         C is the covariance of the fitting rows, D that of the scoring rows about the *fitting* rows' mean.
         """
         centre = self._mean(X_fit)
-        scores = expected_log_densities(_second_moment(X_fit - centre), _second_moment(X_score - centre), family)
+        scores = expected_log_densities(second_moment(X_fit - centre), second_moment(X_score - centre), family)
         advance(len(family))
-        return MarginalScores(scores, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
+        return (MarginalScores(scores, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool)),)
 
     def announce(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
@@ -91,7 +96,7 @@ class GaussianMarginal:
 
     def fit_block(self, X: Matrix, *, n_jobs: int | None) -> GaussianBlock:
         mean = self._mean(X)
-        covariance = _second_moment(X - mean)
+        covariance = second_moment(X - mean)
         spread = np.sqrt(np.diag(covariance))
         if not spread.all() or np.isnan(log_determinants(covariance / np.outer(spread, spread))):
             raise InputError(
@@ -104,7 +109,7 @@ class GaussianMarginal:
         return np.zeros(X.shape[1]) if self.zero_mean else X.mean(axis=0)
 
 
-def _second_moment(centred: Matrix) -> Matrix:
+def second_moment(centred: Matrix) -> Matrix:
     moment: Matrix = centred.T @ centred / len(centred)
     return moment
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 from isde.engine import direct, scoring
 from isde.engine.grid import BandwidthGrid
 from isde.errors import ISDEWarning
-from isde.marginals.marginal import MarginalScores, Matrix, Vector, in_words
+from isde.marginals.marginal import MarginalScores, Matrix, Vector, checked_columns, in_words
 from isde.progress import Advance, say
 from isde.subsets import SubsetFamily
 
@@ -57,6 +57,10 @@ class KDEBlock:
         chosen = self.centres[rng.randint(len(self.centres), size=n_samples)]
         return chosen + self.bandwidth * rng.standard_normal(chosen.shape)
 
+    def marginal(self, columns: Sequence[int]) -> KDEBlock:
+        own = checked_columns(columns, self.n_columns)
+        return KDEBlock(np.ascontiguousarray(self.centres[:, own]), self.bandwidth)
+
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         return {"centres": self.centres, "bandwidth": np.array(self.bandwidth)}
 
@@ -72,16 +76,17 @@ class KDEBlock:
 class KDEMarginal:
     """Spherical Gaussian kernel density; `bandwidths=None` is the paper's grid, growing where it must."""
 
+    by_ranks: ClassVar[bool] = False
     bandwidths: Sequence[float] | None = None
     cv: int = 5
 
     def score_subsets(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> MarginalScores:
+    ) -> tuple[MarginalScores]:
         grid, folds = BandwidthGrid.of(self.bandwidths), contiguous_folds(len(X_fit), self.cv)
         warn_few_rows(len(X_fit), self.cv)
         found = scoring.score_family(X_fit, X_score, folds, family, grid, n_jobs=n_jobs, advance=advance)
-        return MarginalScores(*found)
+        return (MarginalScores(*found),)
 
     def announce(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None

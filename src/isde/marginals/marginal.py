@@ -40,6 +40,14 @@ def in_words(seconds: float, n_splits: int) -> str:
     return (f"about {total:.0f} s" if total < 90 else f"about {total / 60:.0f} minutes") + scope
 
 
+def checked_columns(columns: Sequence[int], n_columns: int) -> list[int]:
+    """Columns of a block as a list: at least one, none twice, all there."""
+    own = [int(column) for column in columns]
+    if not own or len(set(own)) < len(own) or not set(own) <= set(range(n_columns)):
+        raise ValueError(f"columns={own} must be some of the block's columns 0 to {n_columns - 1}, none of them twice.")
+    return own
+
+
 class Block(Protocol):
     """A fitted density on the columns of one block."""
 
@@ -63,6 +71,10 @@ class Block(Protocol):
         """Rows drawn from the density."""
         ...
 
+    def marginal(self, columns: Sequence[int]) -> Block:
+        """The exact density of some of its columns, in the order given; families without one raise ISDEError."""
+        ...
+
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         """Everything needed to build the block again, as arrays; a foreign estimator raises InputError."""
         ...
@@ -76,14 +88,21 @@ class BlockFamily(Protocol):
         ...
 
 
-@runtime_checkable
-class Marginal(BlockFamily, Protocol):
-    """A family of densities, one for each subset of columns."""
+class SubsetScorer(Protocol):
+    """What scores subsets of columns, by one model or by several."""
+
+    @property
+    def by_ranks(self) -> bool:
+        """Whether scores are of dependence alone, and only the order of a column's values enters: the copula scale."""
+        ...
 
     def score_subsets(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> MarginalScores:
-        """Fit on X_fit[:, S], average the log-density over X_score[:, S], for every S of the family."""
+    ) -> tuple[MarginalScores, ...]:
+        """Fit on X_fit[:, S], average the log-density over X_score[:, S], for every S of the family, by each model.
+
+        Each subset takes the model that scores best over all splits; `advance` is called with its number of subsets.
+        """
         ...
 
     def announce(
@@ -91,6 +110,11 @@ class Marginal(BlockFamily, Protocol):
     ) -> str:
         """What `score_subsets` is about to do, and what it will cost for all splits, in a sentence."""
         ...
+
+
+@runtime_checkable
+class Marginal(SubsetScorer, BlockFamily, Protocol):
+    """Densities, one for each subset of columns: scores subsets, fits blocks."""
 
 
 def fit_each_block(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from isde.marginals.gaussian import GaussianBlock
-from isde.marginals.marginal import Matrix, Vector
+from isde.marginals.marginal import Matrix, Vector, checked_columns
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,10 @@ class MixtureBlock:
         for k, component in enumerate(self.components):
             rows[chosen == k] = component.sample(int((chosen == k).sum()), rng)
         return rows
+
+    def marginal(self, columns: Sequence[int]) -> MixtureBlock:
+        own = checked_columns(columns, self.n_columns)
+        return MixtureBlock(self.weights, self.means[:, own], self.covariances[:, own][:, :, own])
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         return {"weights": self.weights, "means": self.means, "covariances": self.covariances}

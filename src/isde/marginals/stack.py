@@ -19,8 +19,9 @@ from scipy.special import logsumexp
 from isde.engine import direct, scoring, stacking
 from isde.engine.direct import Folds
 from isde.engine.grid import BandwidthGrid
+from isde.engine.mixtures import Mixtures
 from isde.marginals.kde import KDEBlock, contiguous_folds, warn_few_rows
-from isde.marginals.marginal import Block, MarginalScores, Matrix, Vector, in_words
+from isde.marginals.marginal import Block, MarginalScores, Matrix, Vector, checked_columns, in_words
 from isde.marginals.mixture import MixtureBlock
 from isde.progress import Advance, say
 from isde.subsets import Subset, SubsetFamily
@@ -42,7 +43,10 @@ SUBSETS_PER_TASK = 8
 
 @dataclass(frozen=True)
 class StackBlock:
-    """sum_j kernel_weights[j] KDE(centres, bandwidths[j]) + sum_k weights[k] N(means[k], covariances[k])."""
+    """sum_j kernel_weights[j] KDE(centres, bandwidths[j]) + sum_k weights[k] N(means[k], covariances[k]).
+
+    There may be no kernel densities, or no Gaussians, but not neither.
+    """
 
     kind: ClassVar[str] = "stack"
     centres: Matrix
@@ -62,25 +66,37 @@ class StackBlock:
         return self.centres.shape[1]
 
     def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
-        share = self.weights.sum()
-        gaussians = MixtureBlock(self.weights / share, self.means, self.covariances).score_samples(X) + np.log(share)
         if not len(self.bandwidths):
-            return gaussians
+            return self._gaussians(X)
         widest, rungs = float(self.bandwidths[0]), _rungs(self.bandwidths)
         sums = scoring.log_kernel_sums_of_ladder(X, self.centres, widest, int(rungs[-1]) + 1, n_jobs)[rungs]
         constants = np.log(self.kernel_weights) - direct.log_normaliser(X.shape[1], len(self.centres), self.bandwidths)
-        log_density: Vector = logsumexp(np.vstack([sums + constants[:, None], gaussians]), axis=0)
+        logs = [sums + constants[:, None]]
+        if len(self.weights):
+            logs.append(self._gaussians(X)[None])
+        log_density: Vector = logsumexp(np.vstack(logs), axis=0)
         return log_density
+
+    def _gaussians(self, X: Matrix) -> Vector:
+        share = self.weights.sum()
+        return MixtureBlock(self.weights / share, self.means, self.covariances).score_samples(X) + np.log(share)
 
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
         shares = np.append(self.kernel_weights, self.weights.sum())
         experts: list[Block] = [KDEBlock(self.centres, float(h)) for h in self.bandwidths]
-        experts.append(MixtureBlock(self.weights / shares[-1], self.means, self.covariances))
+        if len(self.weights):
+            experts.append(MixtureBlock(self.weights / shares[-1], self.means, self.covariances))
         chosen = rng.choice(len(shares), size=n_samples, p=shares / shares.sum())
         rows = np.empty((n_samples, self.n_columns))
         for e, expert in enumerate(experts):
             rows[chosen == e] = expert.sample(int((chosen == e).sum()), rng)
         return rows
+
+    def marginal(self, columns: Sequence[int]) -> StackBlock:
+        own = checked_columns(columns, self.n_columns)
+        means, covariances = self.means[:, own], self.covariances[:, own][:, :, own]
+        centres = np.ascontiguousarray(self.centres[:, own])
+        return StackBlock(centres, self.bandwidths, self.kernel_weights, self.weights, means, covariances)
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         names = ("centres", "bandwidths", "kernel_weights", "weights", "means", "covariances")
@@ -96,8 +112,10 @@ class StackBlock:
             raise ValueError("a stack needs positive bandwidths and a matrix of finite centres")
         if len(bandwidths) and not _is_ladder(bandwidths):
             raise ValueError("a stack needs bandwidths of which each is half of the one before, or half of that")
-        if centres.shape[1] != gaussians.n_columns or not len(centres):
+        if centres.shape[1] != gaussians.n_columns or len(centres) == 0 < len(bandwidths):
             raise ValueError("the centres of a stack have as many columns as its Gaussians")
+        if not len(bandwidths) and not len(gaussians.weights):
+            raise ValueError("a stack needs a kernel density or a Gaussian")
         return cls(centres, bandwidths, kernel_weights, *(arrays[n] for n in ("weights", "means", "covariances")))
 
 
@@ -105,19 +123,20 @@ class StackBlock:
 class StackMarginal:
     """Kernel densities and Gaussian mixtures, combined; of `bandwidths` only the range matters."""
 
+    by_ranks: ClassVar[bool] = False
     bandwidths: Sequence[float] | None = None
     cv: int = 5
 
     def score_subsets(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> MarginalScores:
+    ) -> tuple[MarginalScores]:
         warn_few_rows(len(X_fit), self.cv)
         scores: list[float] = []
         with scoring.workers(n_jobs) as run:
             for part in run(_score_subsets, self._tasks(X_fit, X_score, family)):
                 scores += part
                 advance(len(part))
-        return MarginalScores(np.array(scores), np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
+        return (MarginalScores(np.array(scores), np.full(len(family), np.nan), np.zeros(len(family), dtype=bool)),)
 
     def announce(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
@@ -126,10 +145,10 @@ class StackMarginal:
         middle = [family[len(family) // 2]]  # of the size that a subset has in the middle: most have that or more
         for _ in range(2):
             start = time.perf_counter()
-            _score_subsets(X_fit, X_score, middle, self._folds(len(X_fit)), self._ladder())
+            _score_subsets(X_fit, X_score, middle, self.folds(len(X_fit)), self.ladder())
             seconds = (time.perf_counter() - start) * len(family) / effective_n_jobs(n_jobs)
         return (
-            f"{len(family):,} subsets of {family.n_columns} columns, {len(self._ladder())} bandwidths and "
+            f"{len(family):,} subsets of {family.n_columns} columns, {len(self.ladder())} bandwidths and "
             f"{SCORING_DOUBLINGS + 1} mixtures, {len(X_fit):,} rows to fit on, {len(X_score):,} to score: "
             f"{in_words(seconds, n_splits)}"
         )
@@ -141,35 +160,44 @@ class StackMarginal:
         """Blocks side by side: one alone has a single worker."""
         warn_few_rows(len(X), self.cv)
         with scoring.workers(n_jobs if len(blocks) > 1 else 1) as run:
-            return list(run(self._fit_block, ((np.ascontiguousarray(X[:, list(block)]),) for block in blocks)))
+            return list(run(self.fit_alone, ((np.ascontiguousarray(X[:, list(block)]),) for block in blocks)))
 
-    def _fit_block(self, X: Matrix) -> StackBlock:
-        ladder = self._ladder()
-        stack = stacking.fit_stack(X, self._folds(len(X)), ladder, FINAL_DOUBLINGS, FINAL_STEPS)
-        kept, sizes = stack.kernel_weights > 0, np.flatnonzero(stack.mixture_weights).tolist()
-        weights, means, covariances = zip(*(stack.mixtures.components(size) for size in sizes), strict=True)
-        return StackBlock(
-            X,
-            ladder[kept],
-            stack.kernel_weights[kept],
-            np.concatenate([w * own for w, own in zip(stack.mixture_weights[sizes], weights, strict=True)]),
-            np.concatenate(means),
-            np.concatenate(covariances),
-        )
+    def fit_alone(self, X: Matrix) -> StackBlock:
+        """One block by one worker, without a word on few rows."""
+        ladder = self.ladder()
+        stack = stacking.fit_stack(X, self.folds(len(X)), ladder, FINAL_DOUBLINGS, FINAL_STEPS)
+        return stack_block(X, ladder, stack.kernel_weights, stack.mixtures, stack.mixture_weights)
 
     def _tasks(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily) -> Iterator[tuple[Any, ...]]:
-        fold, ladder = self._folds(len(X_fit)), self._ladder()
+        fold, ladder = self.folds(len(X_fit)), self.ladder()
         for start in range(0, len(family), SUBSETS_PER_TASK):
             yield X_fit, X_score, family[start : start + SUBSETS_PER_TASK], fold, ladder
 
-    def _folds(self, n_rows: int) -> NDArray[np.int64]:
+    def folds(self, n_rows: int) -> NDArray[np.int64]:
         return _fold_numbers(contiguous_folds(n_rows, self.cv), n_rows)
 
-    def _ladder(self) -> Vector:
+    def ladder(self) -> Vector:
         if self.bandwidths is None:
             return stacking.bandwidth_ladder(NARROWEST, WIDEST)
         values = BandwidthGrid.of(self.bandwidths).values
         return stacking.bandwidth_ladder(float(values[0]), float(values[-1]))
+
+
+def stack_block(
+    X: Matrix, bandwidths: Vector, kernel_weights: Vector, mixtures: Mixtures, mixture_weights: Vector
+) -> StackBlock:
+    """The combination of those experts that have weight."""
+    kept, sizes = kernel_weights > 0, np.flatnonzero(mixture_weights).tolist()
+    s, parts = X.shape[1], [mixtures.components(size) for size in sizes]
+    weights = (mixture_weights[size] * own for size, (own, _, _) in zip(sizes, parts, strict=True))
+    return StackBlock(
+        X,
+        bandwidths[kept],
+        kernel_weights[kept],
+        np.concatenate([np.empty(0), *weights]),
+        np.concatenate([np.empty((0, s)), *(means for _, means, _ in parts)]),
+        np.concatenate([np.empty((0, s, s)), *(covariances for _, _, covariances in parts)]),
+    )
 
 
 def _rungs(bandwidths: Vector) -> NDArray[np.int64]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.errors import ISDEError
 from isde.marginals.kde import KDEBlock
 from isde.marginals.marginal import Matrix, Vector
 
@@ -63,6 +64,9 @@ class TreeBlock:
                 chosen = _draw_centres(X[:, parent] / h[0], self.centres[:, parent] / h[0], rng.uniform(size=n_samples))
                 X[:, child] = self.centres[chosen, child] + h[1] * rng.standard_normal(n_samples)
         return X
+
+    def marginal(self, columns: Sequence[int]) -> NoReturn:
+        raise ISDEError("A tree of pairs has no marginal density in closed form: fit another family to these columns.")
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         return {

@@ -1,0 +1,135 @@
+"""A convex combination of experts on both scales: the data's own, and that of the columns' normal scores.
+
+Each column has a stack of its own, which gives it a spline to normal scores (`engine.splines`). For each fold, splines
+and experts come from the rows of the other folds alone; only the weights of the columns' stacks, a dozen numbers, were
+chosen on all rows. Held-out log-densities of both scales then compete for one set of weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isde.engine.mixtures import Mixtures, grow_mixtures
+from isde.engine.splines import ColumnLaw, Spline
+from isde.engine.stacking import (
+    Stack,
+    choose_weights,
+    fit_stack,
+    held_out_log_densities,
+    kernel_log_densities,
+    mixture_log_densities,
+)
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Folds = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Experts:
+    """Experts on one scale, fitted on all rows."""
+
+    rows: Matrix  # on that scale
+    kernel_weights: Vector  # aligned with the bandwidths
+    mixtures: Mixtures
+    mixture_weights: Vector  # of the sizes of the mixtures, up to the largest that has weight
+
+    @property
+    def share(self) -> float:
+        return float(self.kernel_weights.sum() + self.mixture_weights.sum())
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What was learned for one block; the shares of the two scales add up to 1."""
+
+    own: Experts
+    splines: tuple[Spline, ...]  # one for each column
+    scores: Experts
+    held_out: NDArray[np.float32]  # log-density of each row by each expert, own scale first, (experts, rows)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many mixtures, each of twice the components of the one before, and how many steps for each."""
+
+    doublings: int
+    steps: int
+
+
+def fit_scales(
+    X: Matrix,
+    fold: Folds,
+    bandwidths: Vector,
+    score_bandwidths: Vector,
+    effort: Effort,
+    column_effort: Effort,
+    *,
+    own_scale: bool,
+) -> Scales:
+    """Experts of both scales, or of the normal scores alone, and their weights; `fold` ascends."""
+    columns = [np.ascontiguousarray(X[:, [j]]) for j in range(X.shape[1])]
+    stacks = [fit_stack(x, fold, bandwidths, column_effort.doublings, column_effort.steps) for x in columns]
+    held_out = _held_out_on_scores(X, fold, stacks, bandwidths, score_bandwidths, effort)
+    n_own, prior = 0, len(score_bandwidths)
+    if own_scale:
+        here, _ = held_out_log_densities(X, fold, bandwidths, effort.doublings, effort.steps)
+        held_out, n_own, prior = np.concatenate([here, held_out]), len(here), len(bandwidths)
+    weights = choose_weights(held_out, prior)
+    splines = tuple(_spline(stack, stack.mixtures, X[:, j], bandwidths) for j, stack in enumerate(stacks))
+    scores, _ = to_scores(splines, X)
+    return Scales(
+        _experts(X, weights[:n_own], len(bandwidths), effort.steps),
+        splines,
+        _experts(scores, weights[n_own:], len(score_bandwidths), effort.steps),
+        held_out,
+    )
+
+
+def to_scores(splines: tuple[Spline, ...], X: Matrix) -> tuple[Matrix, Vector]:
+    """Normal scores of each row, and the logarithm of what the splines stretch space by there."""
+    scores, log_slopes = zip(*(spline.forward(X[:, j]) for j, spline in enumerate(splines)), strict=True)
+    return np.column_stack(scores), np.sum(log_slopes, axis=0)
+
+
+def _held_out_on_scores(
+    X: Matrix, fold: Folds, stacks: list[Stack], bandwidths: Vector, score_bandwidths: Vector, effort: Effort
+) -> NDArray[np.float32]:
+    """Log-density of each row by each expert on the normal scores, all from the other folds, (experts, rows)."""
+    held_out = np.empty((len(score_bandwidths) + effort.doublings + 1, len(X)), dtype=np.float32)
+    for number in range(int(fold.max()) + 1):
+        here = fold == number
+        others = X[~here]
+        splines = tuple(
+            _spline(stack, stack.fold_mixtures[number], others[:, j], bandwidths) for j, stack in enumerate(stacks)
+        )
+        centres, _ = to_scores(splines, others)
+        queries, log_slope = to_scores(splines, X[here])
+        one_fold, none = np.zeros(len(centres), dtype=np.int64), np.full(len(queries), -1)
+        kernels = kernel_log_densities(centres, one_fold, queries, none, score_bandwidths)
+        mixtures = mixture_log_densities(grow_mixtures(centres, effort.doublings, effort.steps), queries)
+        held_out[:, here] = np.concatenate([kernels, mixtures]) + log_slope
+    return held_out
+
+
+def _spline(stack: Stack, mixtures: Mixtures, x: Vector, bandwidths: Vector) -> Spline:
+    """To normal scores of a column, by the weights of its stack and experts of the rows x."""
+    kept, sizes = stack.kernel_weights > 0, np.flatnonzero(stack.mixture_weights).tolist()
+    weights, means, covariances = zip(*(mixtures.components(size) for size in sizes), strict=True)
+    return ColumnLaw(
+        np.concatenate([w * own for w, own in zip(stack.mixture_weights[sizes], weights, strict=True)]),
+        np.concatenate(means)[:, 0],
+        np.sqrt(np.concatenate(covariances)[:, 0, 0]),
+        x,
+        bandwidths[kept],
+        stack.kernel_weights[kept],
+    ).spline()
+
+
+def _experts(rows: Matrix, weights: Vector, n_kernels: int, steps: int) -> Experts:
+    mixture_weights = np.trim_zeros(weights[n_kernels:], "b")
+    mixtures = grow_mixtures(rows, max(len(mixture_weights) - 1, 0), steps)
+    return Experts(rows, weights[:n_kernels], mixtures, mixture_weights)
