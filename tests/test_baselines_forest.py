@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from isde import ISDE, ForestDensity, SubsetScores, density_estimator, fit_blocks
+from isde import ISDE, ForestDensity, SubsetScores, fit_blocks
 from isde.baselines.forest import Forest, heaviest_forest, mutual_information, pair_gains, plug_in_bandwidths
 from isde.errors import InputError
 from isde.marginals.tree import TreeBlock
+from isde.scoring import Scoring
 from isde.synthetic import make_structured
 from oracles import QUADRATURE, ROUNDING, kde_log_density
 
@@ -76,10 +77,10 @@ def test_the_weights_are_gains_of_the_score_table(chain):
 
 
 def test_the_table_is_isdes_and_a_table_given_is_not_scored_again(chain, monkeypatch):
-    isde = ISDE(4, split="paper", random_state=0).fit(chain)
+    isde = ISDE(4, marginal="kde", split="paper", random_state=0).fit(chain)
     scored = ForestDensity(random_state=0).fit(chain)
     np.testing.assert_array_equal(scored.subset_scores_.scores, isde.subset_scores_.restrict(2).scores)
-    monkeypatch.setattr(density_estimator, "score_splits", lambda *_, **__: pytest.fail("a subset was scored"))
+    monkeypatch.setattr(Scoring, "score", lambda *_, **__: pytest.fail("a subset was scored"))
     given = ForestDensity(random_state=1).fit(chain, subset_scores=isde.subset_scores_)
     assert given.forest_ == scored.forest_
     np.testing.assert_array_equal(given.score_samples(chain), scored.score_samples(chain))

@@ -136,7 +136,13 @@ def test_fit_writes_the_model_that_the_estimator_finds(data, tmp_path):
     assert model.selection_ == expected.selection_
     assert model.feature_names_in_.tolist() == NAMES
     np.testing.assert_array_equal(model.density_.score_samples(X), expected.score_samples(X))
-    assert summary["score"] == expected.selection_.score == summary["bound"]
+    assert summary["score"] == expected.selection_.score
+    assert summary["objective"] == expected.selection_.objective == summary["bound"]
+    at = [expected.subset_scores_.subsets.index(block) for block in expected.partition_]
+    assert [b["chance"] for b in summary["blocks"]] == expected.subset_scores_.charges[at].tolist()
+    assert [b["gain_error"] for b in summary["blocks"]] == expected.subset_scores_.gain_errors[at].tolist()
+    second = isde.best_partitions(expected.subset_scores_, 2)[1]
+    assert summary["runner_up"]["below"] == expected.selection_.objective - second.objective > 0
     assert summary["is_optimal"] is True
     assert [b["gain"] for b in summary["blocks"]] == [expected.subset_scores_.gain(b) for b in expected.partition_]
     assert {b["bandwidth"] for b in summary["blocks"]} == {None}  # a stack has several
@@ -150,7 +156,7 @@ def test_fit_prints_blocks_gains_and_proof(data, tmp_path):
     result = call("fit", data, "-o", tmp_path / "run", "--marginal", "gaussian", "--jobs", 1)
     assert "x, y   gain " in result.stdout
     assert "alone: z" in result.stdout
-    assert "proved optimal" in result.stdout
+    assert "the best partition for these scores, proved" in result.stdout
     assert "NOT" not in result.stdout
     assert str(tmp_path / "run") in result.stderr
     assert str(tmp_path / "run") not in result.stdout
@@ -309,7 +315,7 @@ def test_info_prints_what_fit_found(run):
     result = call("info", run)
     assert (result.exit_code, result.stderr) == (0, "")
     assert "x, y   gain " in result.stdout
-    assert "proved optimal" in result.stdout
+    assert "the best partition for these scores, proved" in result.stdout
     found, stored = json.loads(call("info", run, "--json").stdout), json.loads((run / SUMMARY).read_text())
     assert found == {key: stored[key] for key in found}
 
@@ -570,9 +576,7 @@ def test_debug_works_when_called_from_python(tmp_path, place):
 
 
 def test_warnings_are_one_line_on_standard_error(tmp_path, rng):
-    X = rng.normal(size=(80, 3))
-    X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
-    write_csv(tmp_path / "data.csv", X)
+    write_csv(tmp_path / "data.csv", rng.normal(size=(80, 1)) + [0.1, 0.1, 0.5] * rng.normal(size=(80, 3)))
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # as for a user: printed, no error
         arguments = ["-o", tmp_path / "run", "-k", 2, "--marginal", "gaussian", "--json", "--quiet", "--jobs", 1]
@@ -607,7 +611,7 @@ def test_the_demo_compares_the_model_with_simpler_ones_on_fresh_rows(tmp_path, m
     result = call("demo", "-o", tmp_path / "demo", "--jobs", 1, "--json", "--quiet")
     assert result.exit_code == 0, result.output
     summary, model = json.loads(result.stdout), isde.load(tmp_path / "demo")
-    held_out = summary["held_out"]
+    held_out = summary["fresh_rows"]
     assert held_out["ISDE"] == pytest.approx(model.score(small(1)), abs=ROUNDING)
     assert held_out["ISDE"] > max(value for method, value in held_out.items() if method != "ISDE")
     assert len(held_out) == 3

@@ -221,7 +221,7 @@ def test_after_several_fits_the_standard_error_is_that_over_fits(X):
 # --- methods ---------------------------------------------------------------------------------------------------
 
 DIRECT = {
-    "isde": lambda: ISDE(2, split=0.6, random_state=1),
+    "isde": lambda: ISDE(2, random_state=1),
     "isde-kde": lambda: ISDE(2, marginal="kde", split=0.6, random_state=1),
     "isde-stack": lambda: ISDE(2, marginal="stack", split=0.6, random_state=1),
     "isde-gaussian": lambda: ISDE(2, marginal="gaussian", split=0.6, random_state=1),

@@ -1,6 +1,7 @@
 """ISDE: the scikit-learn contract, the laws of the whole algorithm, and what it says to bad input."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -70,7 +71,7 @@ def test_the_true_partition_is_recovered_with_gaussians(pairs):
 def test_fit_is_the_algorithm_box(rows):
     """Split, score on the rescaled rows, select, refit the blocks on all rows."""
     X = rows * [3.0, 0.5, 10.0] + [1.0, 2.0, 3.0]
-    model = ISDE(3, split="paper", random_state=5).fit(X)
+    model = ISDE(3, marginal="kde", split="paper", random_state=5).fit(X)
     U = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     ((fit, score),) = ShuffleSplit(1, train_size=0.5, random_state=5).split(U)
     table = score_subsets(U[fit], U[score], max_block_size=3).shifted(-np.log(np.ptp(X, axis=0)))
@@ -92,10 +93,7 @@ def test_multiplying_a_column_by_ten_shifts_the_score_by_exactly_minus_log_ten(p
     X, _ = pairs
     factors = np.array([1.0, 10.0, 1.0, 1.0, 1.0])
     model = ISDE(2, marginal=marginal, random_state=0)
-    with pytest.warns(ISDEWarning, match="as large as"):
-        here = clone(model).fit(X)
-    with pytest.warns(ISDEWarning, match="as large as"):
-        there = clone(model).fit(X * factors)
+    here, there = clone(model).fit(X), clone(model).fit(X * factors)
     assert there.partition_ == here.partition_
     np.testing.assert_allclose(
         there.score_samples(X * factors), here.score_samples(X) - np.log(10), rtol=0, atol=ROUNDING
@@ -282,6 +280,7 @@ def test_cloning_keeps_every_parameter():
         "marginal": "gaussian",
         "split": 0.3,
         "penalty": None,
+        "alpha": None,
         "bandwidths": [0.1],
         "cv": 3,
         "scale": None,
@@ -362,10 +361,23 @@ def test_integer_frames_are_numbers(rng):
 # --- warnings --------------------------------------------------------------------------------------------------
 
 
-def test_a_block_as_large_as_allowed_gets_a_warning_with_the_remedy(pairs):
-    X, _ = pairs
-    with pytest.warns(ISDEWarning, match=r"{x0, x1} is as large as max_block_size=2 allows.*max_block_size=3"):
-        gaussian(2).fit(X)
+@pytest.mark.parametrize("marginal", ["copula+stack", "gaussian"])
+def test_a_block_that_would_take_another_column_gets_a_warning_with_the_gain_and_the_remedy(rng, marginal):
+    common = rng.normal(size=(300, 1))
+    X = np.column_stack([common + 0.5 * rng.normal(size=(300, 3)), rng.normal(size=300)])
+    said = r"as large as max_block_size=2 allows, and 'x\d' would gain (\S+) nats .* try max_block_size=3 \(-k 3\)"
+    with pytest.warns(ISDEWarning, match=said) as found:
+        model = ISDE(2, marginal=marginal, random_state=0).fit(X)
+    # What it gains by itself: the three columns, against the pair found and the third alone.
+    table = ISDE(3, marginal=marginal, random_state=0).fit(X[:, :3]).subset_scores_
+    (pair,) = (block for block in model.partition_ if len(block) == 2)
+    gain = float(re.search(said, str(found[0].message)).group(1))
+    assert gain == pytest.approx(table.gain((0, 1, 2)) - table.gain(pair), rel=0.3)
+
+
+def test_a_block_as_large_as_allowed_gets_none_where_no_other_column_belongs_to_it(pairs):
+    X, truth = pairs
+    assert gaussian(2).fit(X).partition_ == truth
 
 
 def test_smaller_blocks_and_whole_tables_get_no_warning(pairs):
@@ -447,7 +459,7 @@ def test_two_columns_of_one_name_are_refused_by_it(rows):
         ({"max_block_size": -2}, ValueError, "max_block_size=-2"),
         ({"max_block_size": 2.5}, ValueError, "max_block_size=2.5"),
         ({"max_block_size": "3"}, ValueError, "max_block_size='3'"),
-        ({"marginal": "spline"}, ValueError, "marginal='spline' is unknown: use 'kde', 'gaussian'"),
+        ({"marginal": "spline"}, ValueError, "marginal='spline' is unknown: use 'copula.stack', 'copula', 'kde'"),
         ({"marginal": 7}, TypeError, "marginal=7 is neither"),
         ({"solver": "greedy"}, ValueError, "solver='greedy' is unknown"),
         ({"scale": "log"}, ValueError, "scale='log' is unknown: use 'minmax', 'standard' or None"),

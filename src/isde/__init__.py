@@ -21,7 +21,8 @@ if TYPE_CHECKING:
         random_partition,
         random_walk,
     )
-    from isde.scores import SubsetScores, score_subsets
+    from isde.scores import SubsetScores
+    from isde.scoring import score_subsets
     from isde.selection import Selection
     from isde.solvers import Constraints, best_partitions, select_partition, worst_partitions
 
@@ -45,7 +46,7 @@ _HOMES = {
     "load": "artifacts",
     "random_partition": "partitions",
     "random_walk": "partitions",
-    "score_subsets": "scores",
+    "score_subsets": "scoring",
     "select_partition": "solvers",
     "worst_partitions": "solvers",
 }

@@ -60,11 +60,11 @@ class MethodOptions:
     verbose: int = 0
 
 
-def _isde(options: MethodOptions, marginal: str) -> ISDE:
+def _isde(options: MethodOptions, marginal: str, split: float | None = PAPER_SPLIT) -> ISDE:
     return ISDE(
         options.max_block_size,
         marginal=marginal,
-        split=PAPER_SPLIT,
+        split=split,
         n_jobs=options.n_jobs,
         random_state=options.random_state,
         verbose=options.verbose,
@@ -87,7 +87,7 @@ def _vine(options: MethodOptions) -> VineDensity:
 
 
 METHODS: dict[str, Callable[[MethodOptions], Any]] = {
-    "isde": lambda options: _isde(options, DEFAULT_MARGINAL),
+    "isde": lambda options: _isde(options, DEFAULT_MARGINAL, split=None),
     "isde-kde": lambda options: _isde(options, "kde"),
     "isde-stack": lambda options: _isde(options, "stack"),
     "isde-gaussian": lambda options: _isde(options, "gaussian"),
@@ -102,7 +102,7 @@ METHODS: dict[str, Callable[[MethodOptions], Any]] = {
 
 
 def build_methods(names: Sequence[str], options: MethodOptions | None = None) -> dict[str, Any]:
-    """The estimators with these names, in their order; ISDE and FDE with the paper's split."""
+    """The estimators with these names, in their order; all but ISDE's default with the paper's split."""
     unknown = [name for name in names if name not in METHODS]
     if unknown:
         raise InputError(f"There is no method {unknown[0]!r}: the methods are {', '.join(METHODS)}.")

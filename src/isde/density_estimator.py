@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from isde.archive import Arrays, write_archive
 from isde.density import ProductDensity, Scaling
 from isde.errors import InputError, ISDEWarning
-from isde.marginals import MARGINAL_NAMES, resolve_marginal
+from isde.marginals import MARGINAL_NAMES
 from isde.partitions import RandomState
-from isde.scores import SubsetScores, score_splits, warn_unsettled
-from isde.splits import DEFAULT_SPLIT, Split, draw_splits, resolve_split
+from isde.scores import SubsetScores, warn_unsettled
+from isde.scoring import Scoring
+from isde.splits import DEFAULT_SPLIT
 from isde.tables import Table, check_columns, check_finite, check_numeric_frame, default_names
 
 Matrix = NDArray[np.float64]
@@ -42,6 +43,11 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     density_: ProductDensity
     n_features_in_: int
+
+    @property
+    def _by_ranks(self) -> bool:
+        """Whether the structure comes from ranks, to which repeated values do no harm."""
+        return False
 
     @property
     def block_names_(self) -> tuple[tuple[str, ...], ...]:
@@ -92,7 +98,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         check_finite(matrix, self._names())
         if reset:
             self._check_params()
-            check_columns(matrix, self._names())
+            check_columns(matrix, self._names(), ties=not self._by_ranks)
         return matrix
 
     def _check_params(self) -> None:
@@ -135,42 +141,18 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 class SubsetScoreEstimator(DensityEstimator):
     """A density estimator that chooses its structure from a table of subset scores."""
 
-    split: Any
-    bandwidths: Any
-    cv: int
-    n_jobs: int | None
-    random_state: RandomState
-    verbose: int
-
-    def _subset_scores(
-        self, X: Matrix, scaling: Scaling, marginal: Any, max_block_size: int, given: SubsetScores | None
-    ) -> SubsetScores:
+    def _subset_scores(self, X: Matrix, scaling: Scaling, scoring: Scoring, given: SubsetScores | None) -> SubsetScores:
         """The table in the units of the data: scored on the rescaled rows, or the one given."""
         if given is None:
-            scaled = self._score_subsets(scaling.transform(X), marginal, max_block_size)
-            return scaled.shifted(scaling.log_jacobian)
+            scores = scoring.score(scaling.transform(X), self._names())
+            warn_unsettled(scores)
+            return scores.shifted(scaling.log_jacobian)
         if given.n_columns != self.n_features_in_:
             raise ValueError(f"The table has {given.n_columns} columns, X has {self.n_features_in_}.")
         unnamed = default_names(given.n_columns)
         if given.names != self._names() and unnamed not in (given.names, self._names()):
             raise ValueError(f"The table has the columns {list(given.names)}, X has {list(self._names())}.")
-        return given.restrict(min(max_block_size, self.n_features_in_))
-
-    def _score_subsets(self, U: Matrix, marginal: Any, max_block_size: int) -> SubsetScores:
-        scores = score_splits(
-            U,
-            self._splits(U),
-            max_block_size=max_block_size,
-            marginal=resolve_marginal(marginal, bandwidths=self.bandwidths, cv=self.cv),
-            n_jobs=self.n_jobs,
-            names=self._names(),
-            verbose=self.verbose,
-        )
-        warn_unsettled(scores)
-        return scores
-
-    def _splits(self, U: Matrix) -> list[Split]:
-        return draw_splits(resolve_split(self.split, self.random_state), U)
+        return given.restrict(min(scoring.max_block_size, self.n_features_in_))
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:

@@ -9,22 +9,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from isde.archive import Arrays
 from isde.density import fit_product, scaling_for
 from isde.density_estimator import SubsetScoreEstimator, over, under
 from isde.errors import ISDEWarning
-from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
+from isde.marginals import DEFAULT_MARGINAL
 from isde.partitions import RandomState
-from isde.penalties import check_penalty, penalized
 from isde.progress import say
 from isde.scores import SubsetScores
+from isde.scoring import Scoring, further_column
 from isde.selection import certify
 from isde.solvers import check_solver, select_partition
-from isde.splits import Split
 from isde.stability import Stability, assess
+from isde.tables import tied_columns, warn_far_rows
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -40,13 +39,14 @@ class ISDE(SubsetScoreEstimator):
     ----------
     max_block_size : int, default=3
         Largest block allowed, the paper's k. Larger than the number of columns means all columns.
-    marginal : str, estimator or list, default="kde+stack"
-        Density family of a block: "kde" (Gaussian kernels, bandwidth by cross-validation, the paper's); "stack"
-        (kernels of several bandwidths and Gaussian mixtures, combined by held-out likelihood: the better density, at
-        some ten times the cost, and less careful to keep independent blocks apart); "kde+stack" (subsets are scored by
-        the first, and the blocks that are kept fitted by the second); "gaussian", "gaussian-zero-mean" (as in the
-        paper); or any estimator with `fit` and `score_samples`, cloned per subset. Of a list, each block takes the
-        family that scores best.
+    marginal : str, estimator or list, default="copula+stack"
+        How subsets are scored and blocks described. "copula+stack": subsets by dependence alone, on the copula scale,
+        where skew, heavy tails, far rows and units have no say; the blocks that are kept by stacks, of the data as they
+        are and of their normal scores. "copula": the same, blocks by their normal scores alone. On the data's own
+        scale: "kde" (Gaussian kernels, bandwidth by cross-validation, the paper's); "stack" (kernels of several
+        bandwidths and Gaussian mixtures, combined by held-out likelihood); "kde+stack" (subsets by the first, blocks by
+        the second); "gaussian", "gaussian-zero-mean" (as in the paper); or any estimator with `fit` and
+        `score_samples`, cloned per subset. Of a list, each block takes the family that scores best.
     split : str, float, splitter or None, default=None
         Which rows fit the marginals and which score them; scores are averaged over splits. "structure" keeps
         independent blocks apart, `ShuffleSplit(20, train_size=0.45)`; "density" keeps weak dependence,
@@ -55,6 +55,10 @@ class ISDE(SubsetScoreEstimator):
     penalty : "bic", "slope" or None, default=None
         In place of a split, for families with a fixed number of parameters ("gaussian"): all rows are fitted and
         scored, and each parameter has a price, log(n) / 2 or twice the one found by the slope heuristic.
+    alpha : float, "auto" or None, default="auto"
+        Probability of any block among independent columns. What chance gives subsets is charged, so that a block that
+        passes is no chance (`subset_scores_.charges`). "auto" is 0.05 on the copula scale, and None elsewhere: nothing
+        is charged.
     bandwidths : sequence of float or None, default=None
         Grid for kernels on the rescaled data. None is the paper's 30 values from 0.01 to 1, growing by the same ratio
         where the best one is an end; a grid given is used as it is.
@@ -84,6 +88,8 @@ class ISDE(SubsetScoreEstimator):
         Partition, score, and the bound that proves it optimal.
     density_ : ProductDensity
         The fitted density.
+    tied_ : tuple of str
+        Columns with many repeated values, which have no density: the blocks are right, log-densities say little.
     bandwidths_ : ndarray
         Bandwidth of each block on the rescaled data; NaN where the family has none.
 
@@ -106,6 +112,7 @@ class ISDE(SubsetScoreEstimator):
         marginal: Any = DEFAULT_MARGINAL,
         split: Any = None,
         penalty: str | None = None,
+        alpha: float | str | None = "auto",
         bandwidths: Sequence[float] | None = None,
         cv: int = 5,
         scale: str | None = "minmax",
@@ -118,6 +125,7 @@ class ISDE(SubsetScoreEstimator):
         self.marginal = marginal
         self.split = split
         self.penalty = penalty
+        self.alpha = alpha
         self.bandwidths = bandwidths
         self.cv = cv
         self.scale = scale
@@ -133,18 +141,36 @@ class ISDE(SubsetScoreEstimator):
         is scored again: the partition is selected from the table.
         """
         X = self._check(X, reset=True)
-        marginal = resolve_marginal(self.marginal, bandwidths=self.bandwidths, cv=self.cv)
-        check_penalty(self.penalty, self.split, marginal)
-        scaling = scaling_for(X, self.scale, marginal)
-        self.subset_scores_ = self._subset_scores(X, scaling, self.marginal, self.max_block_size, subset_scores)
+        scoring = self._scoring()
+        scoring.check()
+        self.tied_ = tied_columns(X, self._names()) if scoring.family.by_ranks else ()
+        if not scoring.family.by_ranks:
+            warn_far_rows(X, self._names())
+        scaling = scaling_for(X, self.scale, scoring.family)
+        self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
         self.selection_ = select_partition(self.subset_scores_, solver=self.solver)
         self._warn_no_density()
         self.partition_ = self.selection_.partition
         if self.verbose > 0:
             say(f"Fitting {len(self.partition_):,} blocks on all {len(X):,} rows")
-        self.density_ = fit_product(X, self.partition_, marginal, scaling, self._names(), n_jobs=self.n_jobs)
-        self._warn_largest_blocks()
+        self.density_ = fit_product(X, self.partition_, scoring.family, scaling, self._names(), n_jobs=self.n_jobs)
+        if subset_scores is None:
+            self._warn_larger_blocks(scoring, scaling.transform(X))
         return self
+
+    def _scoring(self) -> Scoring:
+        return Scoring(
+            self.max_block_size,
+            marginal=self.marginal,
+            split=self.split,
+            penalty=self.penalty,
+            alpha=self.alpha,
+            bandwidths=self.bandwidths,
+            cv=self.cv,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
 
     def stability(
         self, X: Any, n: int = 50, *, n_null: int = 20, share: float = 0.5, random_state: RandomState = None
@@ -158,12 +184,12 @@ class ISDE(SubsetScoreEstimator):
         check_is_fitted(self)
         U = self.density_.scaling.transform(self._check(X, reset=False))
 
+        scoring = replace(self._scoring(), max_block_size=self.subset_scores_.max_block_size, verbose=0)
+
         def score(rows: Matrix, seed: int) -> SubsetScores:
-            other = clone(self).set_params(random_state=seed, verbose=0)
-            other.n_features_in_ = self.n_features_in_
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ISDEWarning)  # said when the model was fitted
-                return other._score_subsets(rows, self.marginal, self.subset_scores_.max_block_size)
+                return replace(scoring, random_state=seed).score(rows, columns=False)
 
         return assess(
             score,
@@ -177,22 +203,27 @@ class ISDE(SubsetScoreEstimator):
             verbose=self.verbose,
         )
 
+    def score_blocks(self, X: Any) -> Matrix:
+        """Log-density of each row in each block, shape (n rows, n blocks); adds up to `score_samples`."""
+        check_is_fitted(self)
+        if self.tied_:
+            warnings.warn(
+                f"Repeated values in {', '.join(self.tied_[:5])}: their order was drawn at random to find the blocks, "
+                "which does no harm, but no density exists there, and log-densities say how narrow the narrowest "
+                "kernels are: leave such columns out, or add noise of the size of their rounding.",
+                ISDEWarning,
+                stacklevel=2,
+            )
+        return super().score_blocks(X)
+
+    @property
+    def _by_ranks(self) -> bool:
+        return self._scoring().family.by_ranks
+
     @property
     def bandwidths_(self) -> Vector:
         check_is_fitted(self)
         return self.density_.bandwidths
-
-    def _score_subsets(self, U: Matrix, marginal: Any, max_block_size: int) -> SubsetScores:
-        scores = super()._score_subsets(U, marginal, max_block_size)
-        if self.penalty is None:
-            return scores
-        return penalized(scores, self.penalty, len(U), resolve_marginal(marginal))
-
-    def _splits(self, U: Matrix) -> list[Split]:
-        if self.penalty is None:
-            return super()._splits(U)
-        every = np.arange(len(U))
-        return [(every, every)]
 
     def _check_params(self) -> None:
         check_solver(self.solver)
@@ -211,23 +242,32 @@ class ISDE(SubsetScoreEstimator):
                 stacklevel=3,
             )
 
-    def _warn_largest_blocks(self) -> None:
+    def _warn_larger_blocks(self, scoring: Scoring, U: Matrix) -> None:
+        """Say which block would take one more column, where that gains more than chance."""
         k = self.subset_scores_.max_block_size
-        largest = [names for names in self.block_names_ if len(names) == k]
-        if 1 < k < self.n_features_in_ and largest:
+        if not 1 < k < self.n_features_in_:
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ISDEWarning)  # said of the whole table
+            found = [further_column(self.subset_scores_, block, scoring, U) for block in self.partition_]
+        joined = max((one for one in found if one is not None), key=lambda one: one.gain, default=None)
+        if joined is not None:
+            block, column = self.subset_scores_.label(joined.block), self._names()[joined.column]
             warnings.warn(
-                f"{{{', '.join(largest[0])}}} is as large as max_block_size={k} allows, and may be part of a larger "
-                f"block: try max_block_size={k + 1} (-k {k + 1}).",
+                f"{block} is as large as max_block_size={k} allows, and {column!r} would gain {joined.gain:.3g} nats "
+                f"by joining it, more than chance gives: try max_block_size={k + 1} (-k {k + 1}).",
                 ISDEWarning,
                 stacklevel=3,
             )
 
     def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
         scores, arrays = self.subset_scores_.to_archive()
-        header = {"scores": scores, "solver": self.selection_.solver, "gap": self.selection_.gap}
+        selection = {"solver": self.selection_.solver, "gap": self.selection_.gap}
+        header = {"scores": scores, "tied": list(self.tied_), **selection}
         return header, over("scores.", arrays)
 
     def _extra_from_archive(self, header: Mapping[str, Any], arrays: Arrays) -> None:
         self.subset_scores_ = SubsetScores.from_archive(header["scores"], under("scores.", arrays))
         self.partition_ = self.density_.partition
+        self.tied_ = tuple(str(text) for text in header.get("tied", ()))
         self.selection_ = certify(self.subset_scores_, self.partition_, float(header["gap"]), str(header["solver"]))

@@ -10,17 +10,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from isde.archive import Arrays, write_archive
 from isde.errors import InputError, ISDEWarning
-from isde.marginals import BestMarginal, Marginal, MarginalScores, families_of, resolve_marginal
+from isde.marginals.marginal import MarginalScores, SubsetScorer
 from isde.progress import progress_bar, say
 from isde.subsets import Subset, SubsetFamily
 from isde.tables import default_names
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+
+
+ALIGNED = ("scores", "bandwidths", "errors", "gain_errors", "charges")
+"""The vectors of a table, one number for each subset."""
+
+
+def _not_given() -> Vector:
+    return np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +41,19 @@ class SubsetScores:
     errors: Vector  # standard error of the score, from its spread over splits; NaN for a single split
     names: tuple[str, ...]  # of the columns
     unsettled: tuple[int, ...] = field(default=())  # columns whose bandwidth lies on the edge of the widest grid
+    gain_errors: Vector = field(default_factory=_not_given)  # standard error of the gain, as `errors`; NaN: not known
+    charges: Vector = field(default_factory=_not_given)  # what chance gives, which solvers take off; 0: nothing
 
     def __post_init__(self) -> None:
         n = len(self.subsets)
-        for name in ("scores", "bandwidths", "errors"):
+        for name, unknown in (("gain_errors", np.nan), ("charges", 0.0)):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(n, unknown))
+        for name in ALIGNED:
             if getattr(self, name).shape != (n,):
                 raise InputError(f"{n:,} subsets but {name} of shape {getattr(self, name).shape}.")
+        if not np.isfinite(self.charges).all() or (self.charges < 0).any() or self.charges[: self.n_columns].any():
+            raise InputError("Charges are finite, not below 0, and 0 for single columns.")
         wrong = np.flatnonzero(np.isnan(self.scores) | (self.scores == np.inf))
         if wrong.size:
             raise InputError(
@@ -65,6 +80,26 @@ class SubsetScores:
         """Score of a block minus the scores of its columns alone: what keeping them together is worth."""
         return self[block] - sum(self[(c,)] for c in block)
 
+    @property
+    def gains(self) -> Vector:
+        """The gain of every subset; NaN where neither the subset nor its columns have a density."""
+        with np.errstate(invalid="ignore"):  # -inf minus -inf: no gain can be told
+            gains: Vector = self.scores - self.subsets.sum_over_members(self.scores[: self.n_columns])
+        return gains
+
+    def objective(self, block: Sequence[int]) -> float:
+        """Score of a block minus what chance is charged for it."""
+        return float(self.objectives[self.subsets.index(block)])
+
+    @property
+    def objectives(self) -> Vector:
+        """Scores minus charges: what a partition is chosen by."""
+        return self.scores - self.charges
+
+    def uncharged(self) -> SubsetScores:
+        """The table as it was scored, with nothing charged for chance."""
+        return replace(self, charges=np.zeros(len(self)))
+
     def label(self, subset: Sequence[int]) -> str:
         """The names of a subset's columns in braces."""
         return "{" + ", ".join(self.names[c] for c in subset) + "}"
@@ -79,14 +114,7 @@ class SubsetScores:
                 "score again with the larger size."
             )
         family = SubsetFamily(self.n_columns, max_block_size)
-        n = len(family)
-        return replace(
-            self,
-            subsets=family,
-            scores=self.scores[:n],
-            bandwidths=self.bandwidths[:n],
-            errors=self.errors[:n],
-        )
+        return replace(self, subsets=family, **{name: getattr(self, name)[: len(family)] for name in ALIGNED})
 
     def shifted(self, per_column: Vector) -> SubsetScores:
         """Scores plus a constant for each column of a subset: a change of the columns' units."""
@@ -126,14 +154,14 @@ class SubsetScores:
         return cls(family, values, nothing, nothing, tuple(names) if names else default_names(n_columns))
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """One row per subset: columns, size, score, error, bandwidth, gain; as pandas, polars or pyarrow."""
+        """One row per subset: its columns, score, bandwidth, gain, errors, and what chance gives (`charge`).
+
+        As pandas, polars or pyarrow.
+        """
         import narwhals.stable.v2 as nw
 
         if find_spec(backend) is None:
             raise InputError(f"backend={backend!r} is not installed: pip install {backend}, or name another one.")
-        alone = self.subsets.sum_over_members(self.scores[: self.n_columns])
-        with np.errstate(invalid="ignore"):  # -inf minus -inf: no gain can be told
-            gains = self.scores - alone
         frame = nw.from_dict(
             {
                 "subset": [" ".join(map(str, subset)) for subset in self.subsets],
@@ -142,7 +170,9 @@ class SubsetScores:
                 "score": self.scores,
                 "error": self.errors,
                 "bandwidth": self.bandwidths,
-                "gain": gains,
+                "gain": self.gains,
+                "gain_error": self.gain_errors,
+                "charge": self.charges,
             },
             backend=backend,
         )
@@ -158,7 +188,7 @@ class SubsetScores:
             "max_block_size": self.max_block_size,
             "names": list(self.names),
         }
-        arrays = {"scores": self.scores, "bandwidths": self.bandwidths, "errors": self.errors}
+        arrays = {name: getattr(self, name) for name in ALIGNED}
         return header, arrays | {"unsettled": np.array(self.unsettled, dtype=np.int64)}
 
     @classmethod
@@ -167,81 +197,49 @@ class SubsetScores:
         if len(header["names"]) != family.n_columns:
             raise InputError("A score table with other names than columns: the file is damaged.")
         names = tuple(str(n) for n in header["names"])
-        unsettled = tuple(arrays["unsettled"].tolist())
-        return cls(family, arrays["scores"], arrays["bandwidths"], arrays["errors"], names, unsettled)
+        aligned = {name: arrays[name] for name in ALIGNED if name in arrays}  # older files have no charges
+        return cls(family, names=names, unsettled=tuple(arrays["unsettled"].tolist()), **aligned)
 
 
-def score_splits(
+def score_models(
     X: Matrix,
     splits: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
     *,
     max_block_size: int,
-    marginal: Marginal | BestMarginal,
+    scorer: SubsetScorer,
     n_jobs: int | None,
     names: Sequence[str],
-    verbose: int,
-) -> SubsetScores:
-    """Score every subset on each split of the rows: mean score, its standard error, median bandwidth.
-
-    Of several families each subset takes the one with the best mean: were it taken split by split, the luck of a
-    family on the rows that score would enter the mean.
-    """
-    parts, subsets, families = list(splits), SubsetFamily(X.shape[1], max_block_size), families_of(marginal)
+    verbose: int = 0,
+) -> list[SubsetScores]:
+    """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth."""
+    parts, subsets = list(splits), SubsetFamily(X.shape[1], max_block_size)
     if verbose > 0:
         fit, score = parts[0]
-        costs = [one.announce(X[fit], X[score], subsets, n_splits=len(parts), n_jobs=n_jobs) for one in families]
-        say((f"{len(parts)} splits of the rows: " if len(parts) > 1 else "") + "; then ".join(costs))
+        cost = scorer.announce(X[fit], X[score], subsets, n_splits=len(parts), n_jobs=n_jobs)
+        say((f"{len(parts)} splits of the rows: " if len(parts) > 1 else "") + cost)
     work = f"Scoring {len(subsets):,} subsets" + (f" on {len(parts)} splits" if len(parts) > 1 else "")
-    tables = []
-    with progress_bar(len(families) * len(parts) * len(subsets), work, show=verbose > 0) as advance:
-        for family in families:
-            found = [
-                family.score_subsets(X[fit], X[score], subsets, n_jobs=n_jobs, advance=advance) for fit, score in parts
-            ]
-            overlap = sum(len(score) for _, score in parts) / sum(len(fit) for fit, _ in parts)
-            tables.append(average_scores([_as_table(one, subsets, names) for one in found], overlap))
-    return best_scores(tables)
+    overlap = sum(len(score) for _, score in parts) / sum(len(fit) for fit, _ in parts)
+    with progress_bar(len(parts) * len(subsets), work, show=verbose > 0) as advance:
+        found = [
+            scorer.score_subsets(X[fit], X[score], subsets, n_jobs=n_jobs, advance=advance) for fit, score in parts
+        ]
+    models = ([_as_table(one, subsets, names) for one in model] for model in zip(*found, strict=True))
+    return [average_scores(tables, overlap) for tables in models]
+
+
+def with_columns(scores: SubsetScores, alone: SubsetScores) -> SubsetScores:
+    """Scores of dependence alone plus what each column scores by itself.
+
+    Gains and their errors do not change; the error of a score is that of two terms that hardly know each other.
+    """
+    errors = np.sqrt(scores.gain_errors**2 + scores.subsets.sum_over_members(alone.errors**2))
+    return replace(scores.shifted(alone.scores), errors=errors, unsettled=alone.unsettled)
 
 
 def _as_table(found: MarginalScores, subsets: SubsetFamily, names: Sequence[str]) -> SubsetScores:
     unsettled = tuple(np.flatnonzero(found.unsettled[: subsets.n_columns]).tolist())
     no_error = np.full(len(subsets), np.nan)
     return SubsetScores(subsets, found.scores, found.bandwidths, no_error, tuple(names), unsettled)
-
-
-def score_subsets(
-    X_fit: ArrayLike,
-    X_score: ArrayLike,
-    *,
-    max_block_size: int,
-    marginal: Any = "kde",
-    bandwidths: Sequence[float] | None = None,
-    cv: int = 5,
-    n_jobs: int | None = None,
-    names: Sequence[str] | None = None,
-    verbose: int = 0,
-) -> SubsetScores:
-    """Score every subset of at most `max_block_size` columns.
-
-    The score of S is mean_i log f_S(X_score[i, S]) with f_S fitted on X_fit[:, S]. The data are taken as they are:
-    the default bandwidths (0.01 to 1, growing where they must) suit columns scaled to [0, 1].
-    """
-    fit, score = _as_rows(X_fit, "X_fit"), _as_rows(X_score, "X_score")
-    if fit.shape[1] != score.shape[1]:
-        raise ValueError(f"X_fit has {fit.shape[1]} columns, X_score has {score.shape[1]}.")
-    if max_block_size < 1:
-        raise ValueError(f"max_block_size={max_block_size} must be at least 1.")
-    labels = default_names(fit.shape[1]) if names is None else tuple(names)
-    rows, m = np.concatenate([fit, score]), len(fit)
-    return score_splits(
-        rows,
-        [(np.arange(m), np.arange(m, len(rows)))],
-        max_block_size=max_block_size,
-        marginal=resolve_marginal(marginal, bandwidths=bandwidths, cv=cv),
-        n_jobs=n_jobs,
-        names=labels,
-        verbose=verbose,
-    )
 
 
 def average_scores(tables: Sequence[SubsetScores], overlap: float) -> SubsetScores:
@@ -252,27 +250,31 @@ def average_scores(tables: Sequence[SubsetScores], overlap: float) -> SubsetScor
     """
     if len(tables) == 1:
         return tables[0]
-    scores = np.stack([table.scores for table in tables])
+    scores, gains = np.stack([table.scores for table in tables]), np.stack([table.gains for table in tables])
+    widening = np.sqrt(1 / len(tables) + overlap)
     with np.errstate(invalid="ignore"):  # -inf minus -inf: a subset no split could fit has no spread
-        errors = scores.std(axis=0, ddof=1) * np.sqrt(1 / len(tables) + overlap)
+        errors, gain_errors = (values.std(axis=0, ddof=1) * widening for values in (scores, gains))
     return replace(
         tables[0],
         scores=scores.mean(axis=0),
         errors=errors,
+        gain_errors=gain_errors,
         bandwidths=np.median([table.bandwidths for table in tables], axis=0),
         unsettled=tuple(sorted({c for table in tables for c in table.unsettled})),
     )
 
 
 def best_scores(tables: Sequence[SubsetScores]) -> SubsetScores:
-    """One table from those of several families: for each subset, what the family with the best score says."""
-    best, every = np.argmax([table.scores for table in tables], axis=0), np.arange(len(tables[0]))
+    """One table from those of several models: for each subset, what the model with the best score says.
+
+    The best mean over splits: were it taken split by split, the luck of a model on the rows that score would enter.
+    Where chance is charged, the best after charges: a model that chance favours less wins with less.
+    """
+    best, every = np.argmax([table.objectives for table in tables], axis=0), np.arange(len(tables[0]))
     return replace(
         tables[0],
-        scores=np.stack([table.scores for table in tables])[best, every],
-        errors=np.stack([table.errors for table in tables])[best, every],
-        bandwidths=np.stack([table.bandwidths for table in tables])[best, every],
         unsettled=tuple(c for c in range(tables[0].n_columns) if c in tables[best[c]].unsettled),
+        **{name: np.stack([getattr(table, name) for table in tables])[best, every] for name in ALIGNED},
     )
 
 
@@ -286,15 +288,6 @@ def warn_unsettled(scores: SubsetScores) -> None:
             ISDEWarning,
             stacklevel=3,
         )
-
-
-def _as_rows(X: ArrayLike, name: str) -> Matrix:
-    rows = np.ascontiguousarray(X, dtype=np.float64)
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise ValueError(f"{name} must be a matrix with rows and columns, got shape {rows.shape}.")
-    if not np.isfinite(rows).all():
-        raise ValueError(f"{name} has NaN or infinite values.")
-    return rows
 
 
 def _as_subset(key: Any) -> Subset:

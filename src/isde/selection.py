@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum, inf
+from math import fsum, inf, isnan, nan
 
 from isde.errors import UnprovedPartition
 from isde.partitions import Partition, canonical_partition
@@ -19,13 +19,18 @@ class Selection:
 
     partition: Partition  # blocks in canonical order
     score: float  # sum of the block scores, nats per row
-    bound: float  # no partition scores more than this (with sense="min": less)
+    bound: float  # no partition has a larger objective than this (with sense="min": a smaller one)
     solver: str  # which solver found it
+    objective: float = nan  # the score minus what chance is charged; the score itself unless given
+
+    def __post_init__(self) -> None:
+        if isnan(self.objective):
+            object.__setattr__(self, "objective", self.score)
 
     @property
     def gap(self) -> float:
-        """Distance between bound and score; 0 where both are -inf, so that every partition is."""
-        return 0.0 if self.score == self.bound else abs(self.bound - self.score)
+        """Distance between bound and objective; 0 where both are -inf, so that every partition is."""
+        return 0.0 if self.objective == self.bound else abs(self.bound - self.objective)
 
     @property
     def is_optimal(self) -> bool:
@@ -41,11 +46,12 @@ def certify(scores: SubsetScores, partition: Partition, gap: float, solver: str,
     """
     partition = canonical_partition(partition, scores.n_columns)
     score = fsum(scores[block] for block in partition)
-    bound = score if score == -inf else score + (gap if sense == "max" else -gap)
-    selection = Selection(partition, score, bound, solver)
+    objective = score - fsum(scores.charges[scores.subsets.index(block)] for block in partition)
+    bound = objective if score == -inf else objective + (gap if sense == "max" else -gap)
+    selection = Selection(partition, score, bound, solver, objective)
     if not selection.is_optimal:
         raise UnprovedPartition(
-            f"Solver {solver!r} found a partition that scores {score:.9g}, and proved only that none passes "
+            f"Solver {solver!r} found a partition that reaches {objective:.9g}, and proved only that none passes "
             f"{bound:.9g}: try another solver.",
             selection,
         )

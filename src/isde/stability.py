@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from isde.chance import all_margins
 from isde.errors import ISDEError
 from isde.partitions import Partition, RandomState
 from isde.progress import progress_bar
 from isde.scores import SubsetScores
 from isde.solvers import best_partitions, select_partition
-from isde.solvers.dominance import best_divisions
 from isde.subsets import Subset
 
 Matrix = NDArray[np.float64]
@@ -166,7 +166,7 @@ def _differences(block_scores: Matrix, blocks: list[Subset], candidates: list[Pa
 
 def simplest_within(scores: SubsetScores, candidates: Sequence[Partition], errors: Sequence[float]) -> Partition:
     """The candidate with the most blocks that scores at most its error less than the first; of equals, the first."""
-    totals = [sum(scores[block] for block in candidate) for candidate in candidates]
+    totals = [sum(scores.objective(block) for block in candidate) for candidate in candidates]
     close = [
         candidate
         for candidate, total, error in zip(candidates, totals, errors, strict=True)
@@ -180,21 +180,7 @@ def all_gains(scores: SubsetScores) -> Vector:
 
     A Gaussian has none for a column that happens to have a single value among the rows drawn.
     """
-    with np.errstate(invalid="ignore"):
-        gains = scores.scores - scores.subsets.sum_over_members(scores.scores[: scores.n_columns])
-    return np.where(np.isnan(gains), 0.0, gains)
-
-
-def all_margins(scores: SubsetScores) -> Vector:
-    """What every subset scores more than its best division into smaller ones; NaN for single columns.
-
-    0 where neither has a density.
-    """
-    with np.errstate(invalid="ignore"):
-        margins = scores.scores - best_divisions(scores.subsets, scores.scores)
-    margins[np.isnan(margins)] = 0.0
-    margins[: scores.n_columns] = np.nan
-    return margins
+    return np.where(np.isnan(scores.gains), 0.0, scores.gains)
 
 
 def largest_margins(scores: SubsetScores) -> Vector:

@@ -7,7 +7,7 @@ In that order a subset's position has a closed form (a sum of binomials), so tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import comb
 from typing import overload
@@ -127,6 +127,7 @@ class SubsetFamily(Sequence[Subset]):
         return f"SubsetFamily(n_columns={self.n_columns}, max_size={self.max_size})"
 
 
+@lru_cache(maxsize=32)  # asked for many times for each split of a table
 def colex_combinations(n: int, size: int) -> NDArray[np.int16]:
     """All combinations of `size` of range(n) in colexicographic order, one per row.
 
@@ -141,6 +142,7 @@ def colex_combinations(n: int, size: int) -> NDArray[np.int16]:
         heads = np.concatenate([table[: comb(c, width - 1)] for c in lasts])
         tails = np.repeat(np.asarray(lasts, dtype=np.int16), [comb(c, width - 1) for c in lasts])
         table = np.column_stack([heads, tails])
+    table.flags.writeable = False
     return table
 
 

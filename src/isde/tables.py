@@ -24,6 +24,9 @@ from isde.progress import say
 TIED_SHARE = 0.05
 """Columns in which more than this share of the rows repeats an earlier value get a warning."""
 
+FAR_SPREADS = 20.0
+"""Columns with a value farther than so many spreads (quartiles, as of a normal) from their median get a warning."""
+
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
 """How text files say that a value is missing, in lower case."""
 
@@ -144,8 +147,8 @@ def check_finite(X: Matrix, names: Sequence[str]) -> None:
         )
 
 
-def check_columns(X: Matrix, names: Sequence[str]) -> None:
-    """Raise where a column is constant; warn where columns repeat each other or their own values."""
+def check_columns(X: Matrix, names: Sequence[str], *, ties: bool = True) -> None:
+    """Raise where a column is constant; warn where columns repeat each other or, with `ties`, their own values."""
     ordered = np.sort(X, axis=0)
     constant = np.flatnonzero(ordered[0] == ordered[-1])
     if constant.size:
@@ -159,19 +162,39 @@ def check_columns(X: Matrix, names: Sequence[str]) -> None:
         raise InputError(
             f"{_some([repr(names[c]) for c in endless.tolist()])} spans more than a float64 can hold: rescale it."
         )
-    _warn_tied(ordered, names)
-    _warn_duplicates(X, names)
-
-
-def _warn_tied(ordered: Matrix, names: Sequence[str]) -> None:
-    shares = (np.diff(ordered, axis=0) == 0).mean(axis=0)
-    tied = [f"{names[c]!r} ({shares[c]:.0%})" for c in np.flatnonzero(shares > TIED_SHARE).tolist()]
+    tied = tied_columns(X, names) if ties else ()
     if tied:
         warnings.warn(
             f"Repeated values in {_some(tied)}: no density exists there and bandwidths collapse towards zero; "
             "leave such columns out, or add noise of the size of their rounding.",
             ISDEWarning,
             stacklevel=4,
+        )
+    _warn_duplicates(X, names)
+
+
+def tied_columns(X: Matrix, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns in which many rows repeat a value, with their share.
+
+    >>> tied_columns(np.array([[0.0, 1.0], [0.0, 2.0], [1.0, 3.0]]), ["zeros", "b"])
+    ("'zeros' (50%)",)
+    """
+    shares = (np.diff(np.sort(X, axis=0), axis=0) == 0).mean(axis=0)
+    return tuple(f"{names[c]!r} ({shares[c]:.0%})" for c in np.flatnonzero(shares > TIED_SHARE).tolist())
+
+
+def warn_far_rows(X: Matrix, names: Sequence[str]) -> None:
+    """Warn, naming the columns, of values so far out that kernels on the data's own scale let a row decide."""
+    low, middle, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
+    spread = np.where(high > low, (high - low) / 1.35, np.inf)
+    farthest = np.abs(X - middle).max(axis=0) / spread
+    far = [f"{names[c]!r} ({farthest[c]:.0f} spreads)" for c in np.flatnonzero(farthest > FAR_SPREADS).tolist()]
+    if far:
+        warnings.warn(
+            f"Values far from all others in {_some(far)}: on the data's own scale single rows carry a score there, and "
+            "can make or hide a block; use marginal='copula+stack', or transform such columns.",
+            ISDEWarning,
+            stacklevel=3,
         )
 
 

@@ -17,12 +17,14 @@ from isde.archive import Arrays
 from isde.density import ProductDensity, Scaling, scaling_for
 from isde.density_estimator import SubsetScoreEstimator, over, under
 from isde.errors import InputError
-from isde.marginals import Block, BlockFamily, resolve_marginal
+from isde.marginals import Block, BlockFamily
 from isde.marginals.kde import KDEBlock
 from isde.marginals.marginal import fit_each_block
 from isde.marginals.tree import TreeBlock, log_kernel_density
 from isde.partitions import Partition, RandomState
 from isde.scores import SubsetScores
+from isde.scoring import Scoring
+from isde.splits import draw_splits, resolve_split
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -162,19 +164,30 @@ class ForestDensity(SubsetScoreEstimator):
         nothing is scored again: the forest is found from the table.
         """
         X = self._check(X, reset=True)
-        marginal = resolve_marginal("kde", bandwidths=None if self._is_plug_in else self.bandwidths, cv=self.cv)
-        scaling = scaling_for(X, self.scale, marginal)
+        scoring = self._scoring(2 if subset_scores is None else min(2, subset_scores.max_block_size))
+        scaling = scaling_for(X, self.scale, scoring.family)
         U = scaling.transform(X)
         if self._is_plug_in and subset_scores is None:
             self.subset_scores_: SubsetScores | None = None
             self.forest_ = self._held_out_forest(U)
         else:
-            most = 2 if subset_scores is None else min(2, subset_scores.max_block_size)
-            self.subset_scores_ = self._subset_scores(X, scaling, "kde", most, subset_scores)
+            self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
             self.forest_ = heaviest_forest(pair_gains(self.subset_scores_))
         self.partition_ = self.forest_.trees
-        self.density_ = self._fit_trees(U, marginal, scaling)
+        self.density_ = self._fit_trees(U, scoring.family, scaling)
         return self
+
+    def _scoring(self, max_block_size: int) -> Scoring:
+        return Scoring(
+            max_block_size,
+            marginal="kde",
+            split=self.split,
+            bandwidths=None if isinstance(self.bandwidths, str) else self.bandwidths,
+            cv=self.cv,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
 
     @property
     def edges_(self) -> tuple[Edge, ...]:
@@ -190,7 +203,7 @@ class ForestDensity(SubsetScoreEstimator):
 
     def _held_out_forest(self, U: Matrix) -> Forest:
         """The algorithm of Liu et al.: a tree from the fitting rows, cut back by the scoring rows."""
-        splits = list(self._splits(U))
+        splits = draw_splits(resolve_split(self.split, self.random_state), U)
         if len(splits) > 1:
             raise ValueError(f"split gives {len(splits)} splits: bandwidths={PLUG_IN!r} needs one.")
         fit, held_out = U[splits[0][0]], U[splits[0][1]]

@@ -21,6 +21,7 @@ COMMANDS = {
     "score": "Log-density of new rows under a fitted model.",
     "sample": "Draw rows from a fitted model.",
     "partitions": "The best and worst partitions of a run, also under constraints.",
+    "stability": "How sure the blocks of a run are, by random parts of its rows.",
     "compare": "Compare density estimators on the same rows of a table.",
     "reproduce": "Run a table or figure of the paper, published numbers beside.",
     "info": "What a run found: blocks, gains, proof.",

@@ -91,9 +91,9 @@ def command(
     same validation samples, drawn from the rows left. With --fits, all of it again with other training rows.
 
     \b
-    isde            ISDE, 60 % of the training rows fit, 40 % score
-    isde-kde        the same with kernel densities for its blocks, the paper's
-    isde-stack      the same with stacked densities for all subsets
+    isde            ISDE by default: structure by ranks, blocks by stacks, twenty splits
+    isde-kde        the paper's ISDE: kernels, 60 % of the training rows fit, 40 % score
+    isde-stack      the same with stacked densities
     isde-gaussian   the same with Gaussians
     fde             forest density, the same split
     cvkde           kernel density on all columns, bandwidth by cross-validation

@@ -40,18 +40,18 @@ def command(output: Path, seed: int, jobs: int, as_json: bool, quiet: bool) -> N
     model = ISDE(max_block_size=4, n_jobs=jobs, random_state=seed, verbose=0 if quiet else 1).fit(table)
     seconds = time.perf_counter() - start
     columns = range(len(table.names))
-    held_out = {
+    fresh_rows = {
         "ISDE": model.score(fresh),
         "independent columns": fit_blocks(table.X, [(c,) for c in columns], n_jobs=jobs).score(fresh.X),
         "plain KDE, bandwidth by cross-validation": fit_blocks(table.X, [columns], "kde", n_jobs=jobs).score(fresh.X),
     }
-    summary = summarize(model) | {"n_rows": len(table.X), "seed": seed, "held_out": held_out}
+    summary = summarize(model) | {"n_rows": len(table.X), "seed": seed, "fresh_rows": fresh_rows}
     write_run(output, model, summary)
     if as_json:
         print_json(summary)
         return
     print_summary(summary)
     click.echo(f"Mean log-density of {len(fresh.X):,} fresh rows, nats:")
-    for method, value in held_out.items():
+    for method, value in fresh_rows.items():
         click.echo(f"  {value:8.3f}   {method}")
     click.echo(f"Fitted in {seconds:.1f} s; written to {output} (isde info, isde score and isde sample read it)")

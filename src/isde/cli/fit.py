@@ -40,7 +40,7 @@ def command(
     **settings: Any,
 ) -> None:
     """Find the blocks of DATA (csv, tsv, parquet, npy, npz, fcs) and fit its density."""
-    from isde.cli.runs import check_output, print_summary, summarize, write_run
+    from isde.cli.runs import check_output, held_out_of, print_summary, summarize, write_run
     from isde.tables import read_table
 
     verbose = 0 if quiet else 1
@@ -50,7 +50,12 @@ def command(
     table = read_table(data, separator=separator, header=header, columns=split_names(columns), verbose=verbose)
     check_split(settings["fit_rows"], settings["score_rows"], len(table.X))
     model.fit(table)
-    summary = summarize(model) | {"data": str(data), "n_rows": len(table.X), "seed": settings["seed"]}
+    summary = summarize(model) | {
+        "held_out": held_out_of(model, table.X),
+        "data": str(data),
+        "n_rows": len(table.X),
+        "seed": settings["seed"],
+    }
     write_run(output, model, summary)
     if as_json:
         print_json(summary)
@@ -90,6 +95,7 @@ def build_estimator(settings: dict[str, Any], *, verbose: int) -> Any:
         marginal=settings["marginal"],
         split=split,
         penalty=settings["penalty"],
+        alpha=settings["alpha"],
         bandwidths=parse_grid(settings["bandwidths"]),
         cv=settings["folds"],
         scale=None if settings["scale"] == "none" else settings["scale"],

@@ -47,10 +47,21 @@ def fit_options(command: Command) -> Command:
             click.option("-k", "--max-block-size", type=int, default=3, show_default=True, help="Largest block."),
             click.option(
                 "--marginal",
-                type=click.Choice(["kde+stack", "kde", "stack", "gaussian", "gaussian-zero-mean"]),
-                default="kde+stack",
+                type=click.Choice(
+                    ["copula+stack", "copula", "kde", "kde+stack", "stack", "gaussian", "gaussian-zero-mean"]
+                ),
+                default="copula+stack",
                 show_default=True,
-                help="Density family of a block; kde+stack: subsets scored by kde, the blocks kept fitted by stack.",
+                help="How subsets are scored, and by what the blocks kept are described: by ranks and by stacks; "
+                "kde is the paper's.",
+            ),
+            click.option(
+                "--alpha",
+                type=Alpha(),
+                default="auto",
+                show_default=True,
+                help="Probability of any block among independent columns: what chance gives is charged.  auto is 0.05 "
+                "with copula and copula+stack; none charges nothing.",
             ),
             click.option(
                 "--split",
@@ -97,6 +108,25 @@ def fit_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+class Alpha(click.ParamType[Any]):
+    """A probability, or one of two words."""
+
+    name = "PROBABILITY|auto|none"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str | None:
+        if value in ("auto", None):
+            return "auto"
+        if value == "none":
+            return None
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not 0 < number < 1:
+            self.fail(f"{value!r} is no probability between 0 and 1: give one, auto or none.", param, ctx)
+        return number
 
 
 def split_names(columns: str | None) -> list[str] | None:

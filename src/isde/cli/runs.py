@@ -7,7 +7,8 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ import click
 from isde.artifacts import MODEL_FILE, load
 from isde.errors import InputError
 from isde.estimator import ISDE
+from isde.inspection import HeldOut, held_out, least_correlation, notes, runner_up
 from isde.scores import SubsetScores
+from isde.tables import Table, default_names, read_table
 
 SUMMARY_FILE = "summary.json"
 
@@ -86,11 +89,32 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
         raise
 
 
+def held_out_of(model: ISDE, X: Any) -> dict[str, Any] | None:
+    """The density beside that of its columns alone; None where there are too few rows to leave some out."""
+    try:
+        found: HeldOut = held_out(model, X)
+    except ValueError:
+        return None
+    return asdict(found) if math.isfinite(found.error) else None
+
+
 def load_model(path: str) -> ISDE:
     model = load(path)
     if not isinstance(model, ISDE):
         raise InputError(f"{path} holds no fitted model: give a folder made by isde fit.")
     return model
+
+
+def read_for(model: ISDE, data: Path, **options: Any) -> Table:
+    """The columns of a model, in its order, from a file that may hold others."""
+    names = model.density_.names
+    table = read_table(data, preferred=names, **options)  # what else the file holds may be text, or missing
+    if set(names) <= set(table.names):
+        return Table(table.X[:, [table.names.index(name) for name in names]], names)
+    if table.names == default_names(len(names)):  # a file without names: columns by position
+        return Table(table.X, names)
+    missing = next(name for name in names if name not in table.names)
+    raise InputError(f"{data} has no column {missing!r}, which the model needs.")
 
 
 def load_scores(path: str) -> SubsetScores:
@@ -105,32 +129,54 @@ def load_scores(path: str) -> SubsetScores:
 
 def summarize(model: ISDE) -> dict[str, Any]:
     """What a run found, as plain JSON."""
-    scores, selection = model.subset_scores_, model.selection_
-    blocks = [
-        {
-            "columns": list(names),
-            "score": scores[block],
-            "gain": scores.gain(block),
-            "bandwidth": None if math.isnan(h) else float(h),
-        }
-        for names, block, h in zip(model.block_names_, model.partition_, model.bandwidths_, strict=True)
-    ]
+    scores, selection, second = model.subset_scores_, model.selection_, runner_up(model.subset_scores_)
     return {
-        "blocks": blocks,
+        "blocks": _blocks(model),
         "score": selection.score,
+        "objective": selection.objective,
         "bound": selection.bound,
         "is_optimal": selection.is_optimal,
         "solver": selection.solver,
         "independence_score": math.fsum(scores[(c,)] for c in range(scores.n_columns)),
+        "runner_up": None
+        if second is None
+        else {
+            "below": selection.objective - second.objective,
+            "blocks": [[scores.names[c] for c in block] for block in second.partition],
+        },
         "n_columns": scores.n_columns,
         "max_block_size": scores.max_block_size,
         "n_subsets": len(scores),
         "marginal": str(model.marginal),
+        "alpha": model.alpha,
+        "least_correlation": least_correlation(scores),
+        "notes": notes(model),
     }
 
 
+def _blocks(model: ISDE) -> list[dict[str, Any]]:
+    scores = model.subset_scores_
+    position = [scores.subsets.index(block) for block in model.partition_]
+    return [
+        {
+            "columns": list(names),
+            "score": scores[block],
+            "gain": scores.gain(block),
+            "gain_error": _number(scores.gain_errors[at]),
+            "chance": float(scores.charges[at]),
+            "bandwidth": _number(h),
+        }
+        for names, block, at, h in zip(model.block_names_, model.partition_, position, model.bandwidths_, strict=True)
+    ]
+
+
+def _number(value: float) -> float | None:
+    """JSON has no NaN."""
+    return None if math.isnan(value) else float(value)
+
+
 def print_summary(summary: dict[str, Any]) -> None:
-    """Blocks with gains, largest first, and the proof."""
+    """Blocks with gains, largest first, the proof, and what else to know."""
     blocks = sorted(summary["blocks"], key=lambda block: -block["gain"])
     together = [block for block in blocks if len(block["columns"]) > 1]
     alone = [block["columns"][0] for block in blocks if len(block["columns"]) == 1]
@@ -142,15 +188,44 @@ def print_summary(summary: dict[str, Any]) -> None:
     labels = [", ".join(block["columns"]) for block in together]
     width = max(map(len, labels), default=0)
     for block, label in zip(together, labels, strict=True):
-        bandwidth = "" if block["bandwidth"] is None else f"   bandwidth {block['bandwidth']:.4g}"
-        click.echo(f"  {label:<{width}}   gain {block['gain']:8.4f} nats{bandwidth}")
+        click.echo(f"  {label:<{width}}   {_gain(block)}")
     if alone:
         click.echo(f"  alone: {', '.join(alone)}")
-    proof = "proved optimal" if summary["is_optimal"] else "NOT proved optimal"
-    click.echo(
-        f"{proof}: score {summary['score']:.9f}, bound {summary['bound']:.9f} ({summary['solver']}); "
-        f"independence {summary['independence_score']:.9f}"
+    if summary["least_correlation"]:
+        click.echo(f"  two columns stand together from a correlation of about {summary['least_correlation']:.2f} on")
+    for line in (*_proof(summary), *_held_out(summary.get("held_out")), *summary["notes"]):
+        click.echo(line)
+
+
+def _gain(block: dict[str, Any]) -> str:
+    error = "" if block["gain_error"] is None else f" +- {block['gain_error']:.4f}"
+    chance = f", chance gives {block['chance']:.4f}" if block["chance"] else ""
+    bandwidth = "" if block["bandwidth"] is None else f"   bandwidth {block['bandwidth']:.4g}"
+    return f"gain {block['gain']:8.4f}{error} nats{chance}{bandwidth}"
+
+
+def _proof(summary: dict[str, Any]) -> Iterator[str]:
+    """Of what it is the best, and by how much."""
+    charged = summary["objective"] != summary["score"]
+    less = f", {summary['objective']:.6f} less what chance gives" if charged else ""
+    proof = "the best partition for these scores, proved" if summary["is_optimal"] else "NOT proved to be the best"
+    yield (
+        f"{proof}: score {summary['score']:.6f}{less}, bound {summary['bound']:.6f} ({summary['solver']}); "
+        f"independence {summary['independence_score']:.6f}"
     )
+    if summary["runner_up"] is not None:
+        second = [block for block in summary["runner_up"]["blocks"] if len(block) > 1]
+        found = [block["columns"] for block in summary["blocks"]]
+        other = " ".join("{" + ", ".join(block) + "}" for block in second if block not in found)
+        yield f"the next best is {summary['runner_up']['below']:.6f} below: with {other or 'fewer blocks'}"
+
+
+def _held_out(found: dict[str, Any] | None) -> Iterator[str]:
+    if found is not None:
+        yield (
+            f"density on {found['n_scored']:,} rows it was not fitted on: {found['blocks']:.4f} nats by blocks, "
+            f"{found['independence']:.4f} by columns alone: {found['gain']:+.4f} +- {found['error']:.4f}"
+        )
 
 
 def _several(n: int, what: str) -> str:

@@ -33,27 +33,12 @@ def command(
 ) -> None:
     """Mean log-density of the rows of DATA under the model in RUN, in the units of the data."""
     from isde.cli.options import split_names
-    from isde.cli.runs import load_model
-    from isde.errors import InputError
-    from isde.tables import Table, default_names, read_table
+    from isde.cli.runs import load_model, read_for
 
     model = load_model(run).set_params(n_jobs=jobs)
-    names = model.density_.names
-    table = read_table(
-        data,
-        separator=separator,
-        header=header,
-        columns=split_names(columns),
-        preferred=names,  # what else the file holds may be text, or missing
-        verbose=0 if quiet else 1,
+    table = read_for(
+        model, data, separator=separator, header=header, columns=split_names(columns), verbose=0 if quiet else 1
     )
-    if set(names) <= set(table.names):  # columns by name, in the model's order; further ones are not needed
-        table = Table(table.X[:, [table.names.index(name) for name in names]], names)
-    elif table.names == default_names(len(names)):  # a file without names: columns by position
-        table = Table(table.X, names)
-    else:
-        missing = next(name for name in names if name not in table.names)
-        raise InputError(f"{data} has no column {missing!r}, which the model in {run} needs.")
     blocks = model.score_blocks(table)
     log_density = blocks.sum(axis=1)
     if rows:

@@ -23,8 +23,16 @@ def squared_distances(rows: Matrix, centres: Matrix) -> Matrix:
     return D
 
 
-def log_kernel_sums(rows: Matrix, centres: Matrix, bandwidths: NDArray[np.float64]) -> Matrix:
-    """log sum_j exp(-|rows[i] - centres[j]|^2 / (2 h^2)) for each bandwidth h and row i; never -inf."""
+def log_kernel_sums(
+    rows: Matrix, centres: Matrix, bandwidths: NDArray[np.float64], keeps_normal: bool = False
+) -> Matrix:
+    """log sum_j exp(-|rows[i] - centres[j]|^2 / (2 h^2)) for each bandwidth h and row i; never -inf.
+
+    Kernels that keep the normal (see `grid`) have their centres at sqrt(1 - h^2) centres[j].
+    """
+    if keeps_normal:
+        each = [log_kernel_sums(rows, np.sqrt(1 - h**2) * centres, np.array([h])) for h in bandwidths]
+        return np.concatenate(each)
     sums = np.empty((len(bandwidths), len(rows)))
     step = max(1, ROWS_AT_ONCE_BYTES // (8 * len(centres)))
     for start in range(0, len(rows), step):
@@ -44,11 +52,13 @@ def log_normaliser(n_columns: int, n_centres: int, bandwidths: NDArray[np.float6
     return result
 
 
-def cv_log_likelihood(X: Matrix, folds: Folds, bandwidths: NDArray[np.float64]) -> NDArray[np.float64]:
+def cv_log_likelihood(
+    X: Matrix, folds: Folds, bandwidths: NDArray[np.float64], keeps_normal: bool = False
+) -> NDArray[np.float64]:
     """Mean over all rows of the log-density fitted on the other folds, for each bandwidth."""
     total = np.zeros(len(bandwidths))
     for fit, held_out in folds:
-        sums = log_kernel_sums(X[held_out], X[fit], bandwidths)
+        sums = log_kernel_sums(X[held_out], X[fit], bandwidths, keeps_normal)
         total += sums.sum(axis=1) - len(held_out) * log_normaliser(X.shape[1], len(fit), bandwidths)
     return total / len(X)
 
@@ -58,19 +68,20 @@ def choose_bandwidth(X: Matrix, folds: Folds, grid: BandwidthGrid) -> tuple[floa
 
     Where the best value is an end of a growing grid, one more step is tried on that side, until it is not.
     """
-    scores = dict(enumerate(cv_log_likelihood(X, folds, grid.values)))
+    scores = dict(enumerate(cv_log_likelihood(X, folds, grid.values, grid.keeps_normal)))
     while True:
         best = max(scores, key=lambda k: scores[k])
-        if not grid.grows or min(scores) < best < max(scores):
+        widest = grid.keeps_normal and grid.step(best) == 1
+        if not grid.grows or widest or min(scores) < best < max(scores):
             return grid.step(best), True
         following = best + (1 if best == max(scores) else -1)
-        if not -grid.reach <= following < len(grid.values) + grid.reach:
+        if not -grid.reach <= following < len(grid.values) + grid.reach_above:
             return grid.step(best), False
-        scores[following] = cv_log_likelihood(X, folds, np.array([grid.step(following)]))[0]
+        scores[following] = cv_log_likelihood(X, folds, np.array([grid.step(following)]), grid.keeps_normal)[0]
 
 
-def mean_log_density(X_fit: Matrix, X_score: Matrix, bandwidth: float) -> float:
+def mean_log_density(X_fit: Matrix, X_score: Matrix, bandwidth: float, keeps_normal: bool = False) -> float:
     """mean_i log f(X_score[i]) for the kernel density f with centres X_fit."""
     h = np.array([bandwidth])
-    log_density = log_kernel_sums(X_score, X_fit, h)[0] - log_normaliser(X_fit.shape[1], len(X_fit), h)[0]
+    log_density = log_kernel_sums(X_score, X_fit, h, keeps_normal)[0] - log_normaliser(X_fit.shape[1], len(X_fit), h)[0]
     return float(log_density.mean())

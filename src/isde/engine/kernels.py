@@ -66,18 +66,21 @@ def _scaled_kernel(D: Any, rate: Any, E: Any) -> None:  # in: D, rate; out: E
 
 
 @fast
-def _squared_distances(query: Any, centres: Any, columns: Any, D: Any) -> None:  # in: ..., columns end at -1; out: D
-    """D = ((query[columns, None] - centres[columns]) ** 2).sum(0) as float32; differences are taken in float64."""
+def _squared_distances(query: Any, centres: Any, shrink: float, columns: Any, D: Any) -> None:  # in: ...; out: D
+    """D = ((query[columns, None] - shrink * centres[columns]) ** 2).sum(0) as float32; columns end at -1.
+
+    Differences are taken in float64.
+    """
     for w in range(len(columns)):
         if columns[w] >= 0:
             x, column = query[columns[w]], centres[columns[w]]
             if w == 0:
                 for j in range(len(D)):
-                    difference = F32(x - column[j])
+                    difference = F32(x - shrink * column[j])
                     D[j] = difference * difference
             else:
                 for j in range(len(D)):
-                    difference = F32(x - column[j])
+                    difference = F32(x - shrink * column[j])
                     D[j] += difference * difference
 
 
@@ -134,6 +137,7 @@ def sum_products(
     quad: Any,  # in: register blocks
     right: Any,
     rates: Any,  # in: log2(e) / (2 h^2) for each bandwidth, float32
+    shrinks: Any,  # in: what the centres are multiplied with for each bandwidth
     needed: Any,  # in: which kernels and made rows a bandwidth needs, (H, G + R)
     left_needed: Any,  # in: which lefts it needs, (H, Q, 4)
     first: Any,  # in: bandwidth h has the entries first[h] to first[h + 1] of `block`, (H + 1,)
@@ -158,10 +162,11 @@ def sum_products(
             products[a, slot] = 1.0
             sums[a, slot] = 0.0
     for i in range(n):
-        for g in range(n_groups):
-            _squared_distances(queries[i], centres, groups[g], D[g])
         take_logs = (i + 1) % LOGS_AT_ONCE == 0 or i + 1 == n
         for h in range(len(rates)):
+            if h == 0 or shrinks[h] != shrinks[h - 1]:
+                for g in range(n_groups):
+                    _squared_distances(queries[i], centres, shrinks[h], groups[g], D[g])
             # Chunks have one width, the last one filled up with zeros: a loop of whole vectors has no slow remainder.
             for start in range(0, L, chunk):
                 width = min(chunk, L - start)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, groupby
 from math import ceil
 
@@ -73,6 +74,7 @@ class Tile:
         return int((self.position >= 0).sum())
 
 
+@lru_cache(maxsize=8)  # the same for all splits of a table
 def plan_pieces(family: SubsetFamily, most_slots: int = TILE_SLOTS) -> list[list[Piece]]:
     """The tiles, each as a list of pieces; the cheapest of the ways to cover the family.
 

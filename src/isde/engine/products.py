@@ -75,19 +75,28 @@ class RowSet:
     query_fold: NDArray[np.int64]
     centres: Matrix
     centre_fold: NDArray[np.int64]
+    keeps_normal: bool = False  # the kernels around the centres, see `grid`
 
     @classmethod
-    def of_folds(cls, X: Matrix, folds: Folds) -> RowSet:
+    def of_folds(cls, X: Matrix, folds: Folds, keeps_normal: bool = False) -> RowSet:
         """Each row is scored by the rows of the other folds."""
         fold = np.empty(len(X), dtype=np.int64)
         for number, (_, held_out) in enumerate(folds):
             fold[held_out] = number
-        return cls(X, fold, X, fold)
+        return cls(X, fold, X, fold, keeps_normal)
 
     @classmethod
-    def of_samples(cls, X_fit: Matrix, X_score: Matrix) -> RowSet:
+    def of_samples(cls, X_fit: Matrix, X_score: Matrix, keeps_normal: bool = False) -> RowSet:
         """Each row of X_score is scored by all rows of X_fit."""
-        return cls(X_score, np.zeros(len(X_score), np.int64), X_fit, np.full(len(X_fit), -1, np.int64))
+        return cls(X_score, np.zeros(len(X_score), np.int64), X_fit, np.full(len(X_fit), -1, np.int64), keeps_normal)
+
+    def shrinks(self, bandwidths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the centres are multiplied with: 1, or sqrt(1 - h^2) for kernels that keep the normal."""
+        return np.sqrt(1 - bandwidths**2) if self.keeps_normal else np.ones_like(bandwidths)
+
+    def is_independence(self, bandwidths: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Where the kernel is the standard normal wherever its centre is."""
+        return self.keeps_normal & (bandwidths == 1)
 
     @cached_property
     def tasks(self) -> list[tuple[NDArray[np.intp], int]]:
@@ -189,7 +198,7 @@ def _evaluate_task(
     kernels.sum_products(
         rows.queries[queries], centres,
         tile.groups, tile.parent, tile.group, tile.left_parent, tile.left_group, tile.quad, tile.right,
-        (LOG2_E / (2 * work.bandwidths**2)).astype(np.float32),
+        (LOG2_E / (2 * work.bandwidths**2)).astype(np.float32), rows.shrinks(work.bandwidths),
         work.needed, work.left_needed, np.searchsorted(work.h, np.arange(len(work.bandwidths) + 1)),
         work.block, work.wanted, work.wanted.all(axis=1), _least_trusted(tile, L),
         np.empty((n_groups, L), np.float32), _aligned(n_rows + kernels.LEFT, _chunk(L)),
@@ -237,8 +246,11 @@ def exact_sums(tile: Tile, rows: RowSet, slot: IntVector, row: IntVector, bandwi
 def _exact_task(tile: Tile, rows: RowSet, fold: int, slot: IntVector, row: IntVector, bandwidth: Matrix) -> Matrix:
     out = np.empty(len(row))
     columns = tile.members[slot].astype(np.int64)
-    rate = 1 / (2 * bandwidth**2)
-    kernels.log_kernel_sums(rows.queries, rows.centres_of_fold[fold], columns, row.astype(np.int64), rate, out)
+    queries, rate = rows.queries, 1 / (2 * bandwidth**2)
+    if rows.keeps_normal:  # |x - s c|^2 = s^2 |x / s - c|^2, with an s of its own for each event
+        shrinks = rows.shrinks(bandwidth)
+        queries, row, rate = queries[row] / shrinks[:, None], np.arange(len(row)), rate * shrinks**2
+    kernels.log_kernel_sums(queries, rows.centres_of_fold[fold], columns, row.astype(np.int64), rate, out)
     return out
 
 
@@ -246,8 +258,9 @@ class BandwidthSearch:
     """The best bandwidth of every slot of a tile, over a grid that may grow; evaluates only what may be the best."""
 
     def __init__(self, tile: Tile, rows: RowSet, grid: BandwidthGrid, run: Run, *, prove: bool = True) -> None:
-        self.tile, self.rows, self.grid, self.run, self.prove = tile, rows, grid, run, prove
-        steps = range(-grid.reach, len(grid.values) + grid.reach)
+        self.tile, self.rows, self.grid, self.run = tile, rows, grid, run
+        self.prove = prove and not rows.keeps_normal  # with centres that move, F is not convex
+        steps = range(-grid.reach, len(grid.values) + grid.reach_above)
         self.h = np.array([grid.step(step) for step in steps])
         self.sizes = (tile.members >= 0).sum(axis=1)
         self.real = tile.position >= 0
@@ -262,6 +275,7 @@ class BandwidthSearch:
         self.chosen = np.zeros(shape[1], dtype=np.int64)
         self.growing = np.flatnonzero(self.real)  # slots whose best bandwidth may yet lie beyond what is allowed
         self.evaluations = 0  # sums of real subsets computed, for the benchmark
+        self._know_independence()
 
     def best(self, report: Report = lambda share: None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Index into `h` for each slot, and whether it lies inside the grid."""
@@ -276,14 +290,20 @@ class BandwidthSearch:
             if not contending.size:
                 todo, contending = self._grow(), self.growing
             self._evaluate(todo)
-        inside = (self.low < self.chosen) & (self.chosen < self.high)
+        inside = (self.low < self.chosen) & ((self.chosen < self.high) | self.rows.is_independence(self.h)[self.chosen])
         return self.chosen, inside | ~self.real | (not self.grid.grows)
+
+    def _know_independence(self) -> None:
+        """The widest kernel that keeps the normal has its sums in closed form."""
+        widest = np.flatnonzero(self.rows.is_independence(self.h))
+        self.log_sums[widest] = self.upper[widest] = independent_sums(self.tile, self.rows)
+        self.evaluated[widest] = self.resolved[widest] = self.real
 
     def _first_round(self) -> NDArray[np.bool_]:
         first = np.zeros(self.upper.shape, dtype=bool)
         grid = np.arange(self.low[0], self.high[0] + 1)
         first[grid[min(ROUND_STEPS[0], len(grid) - 1) :: ROUND_STEPS[0]] if self.prove else grid] = self.real
-        return first
+        return first & ~self.evaluated
 
     def _evaluate(self, todo: NDArray[np.bool_]) -> None:
         used = np.flatnonzero(todo.any(axis=1))
@@ -400,10 +420,23 @@ def _events(events: list[tuple[IntVector, IntVector, IntVector]], wanted: NDArra
 
 def held_out_scores(tile: Tile, rows: RowSet, bandwidth: NDArray[np.float64], run: Run) -> NDArray[np.float64]:
     """mean_i log f_S(row i) of each slot at its own bandwidth; every row counts, far ones summed exactly."""
-    real = np.flatnonzero(tile.position >= 0)
-    values, which = np.unique(bandwidth[real], return_inverse=True)
+    known = rows.is_independence(bandwidth)
+    total = np.where(known, independent_sums(tile, rows), 0.0)
+    unknown = np.flatnonzero((tile.position >= 0) & ~known)
+    if unknown.size:
+        total[unknown] = _held_out_sums(tile, rows, bandwidth, unknown, run)[unknown]
+    sizes = (tile.members >= 0).sum(axis=1)
+    log_density = total / len(rows.queries) - rows.log_counts / len(rows.queries)
+    return log_density - sizes * (0.5 * np.log(2 * np.pi) + np.log(bandwidth))
+
+
+def _held_out_sums(
+    tile: Tile, rows: RowSet, bandwidth: NDArray[np.float64], slots: NDArray[np.intp], run: Run
+) -> NDArray[np.float64]:
+    """sum_i log sum_j of the kernels of some slots, each at its own bandwidth; 0 for the others."""
+    values, which = np.unique(bandwidth[slots], return_inverse=True)
     own = np.zeros((len(values), len(bandwidth)), dtype=bool)
-    own[which, real] = True
+    own[which, slots] = True
     work = Work.of(tile, values, own)
     sums = evaluate(tile, rows, work, run)
     entry, eighth = np.nonzero(_eights(own)[work.h, work.block])
@@ -418,6 +451,11 @@ def held_out_scores(tile: Tile, rows: RowSet, bandwidth: NDArray[np.float64], ru
     slot = np.append(slot_of[a, of_eight], np.repeat(crowded, len(rows.queries)))
     row = np.append(row, np.tile(np.arange(len(rows.queries)), len(crowded)))
     np.add.at(total, slot, exact_sums(tile, rows, slot, row, bandwidth[slot], run))
-    sizes = (tile.members >= 0).sum(axis=1)
-    log_density = total / len(rows.queries) - rows.log_counts / len(rows.queries)
-    return log_density - sizes * (0.5 * np.log(2 * np.pi) + np.log(bandwidth))
+    return total
+
+
+def independent_sums(tile: Tile, rows: RowSet) -> NDArray[np.float64]:
+    """sum_i log sum_j of each slot's kernels where these are the standard normal wherever the centre is."""
+    alone = np.append(-0.5 * (rows.queries**2).sum(axis=0), 0.0)  # padding is column -1
+    sums: NDArray[np.float64] = alone[tile.members].sum(axis=1) + rows.log_counts
+    return sums

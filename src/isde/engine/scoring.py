@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -112,7 +112,7 @@ def _tile_scores(
     progress: _Progress,
 ) -> Iterator[TileScores]:
     plan = _Plan.of(family, grid, n_jobs)
-    cv_rows, held_out = RowSet.of_folds(X_fit, folds), RowSet.of_samples(X_fit, X_score)
+    cv_rows, held_out = _row_sets(X_fit, X_score, folds, grid)
     if plan.tiles_in_parallel:
         parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")
         yield from parallel(
@@ -122,6 +122,12 @@ def _tile_scores(
     with workers(plan.n_workers) as run:
         for pieces in plan.tiles:
             yield _score_tile(family, pieces, cv_rows, held_out, grid, run, progress)
+
+
+def _row_sets(X_fit: Matrix, X_score: Matrix, folds: Folds, grid: BandwidthGrid) -> tuple[RowSet, RowSet]:
+    """Rows to choose the bandwidth with, and to score."""
+    keeps_normal = grid.keeps_normal
+    return RowSet.of_folds(X_fit, folds, keeps_normal), RowSet.of_samples(X_fit, X_score, keeps_normal)
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ class _Plan:
     @classmethod
     def of(cls, family: SubsetFamily, grid: BandwidthGrid, n_jobs: int | None) -> _Plan:
         allowed = int(get_config()["working_memory"] * 2**20)
-        widest = len(grid.values) + 2 * grid.reach
+        widest = len(grid.values) + grid.reach + grid.reach_above
         known = KNOWN_BYTES * len(grid.values) + ASKED_BYTES * widest  # for each slot of a tile
         task = TASK_BYTES * EVALUATED_AT_ONCE
         tiles = plan_pieces(family, min(TILE_SLOTS, max(1, (allowed - SCRATCH_BYTES) // (known + task))))
@@ -180,7 +186,7 @@ def expected_cost(
     plan = _Plan.of(family, grid, n_jobs)
     blocks = [sum(piece.n_blocks for piece in pieces) for pieces in plan.tiles]
     middle = int(np.argsort(blocks)[len(blocks) // 2])
-    cv_rows, held_out = RowSet.of_folds(X_fit, folds), RowSet.of_samples(X_fit, X_score)
+    cv_rows, held_out = _row_sets(X_fit, X_score, folds, grid)
     for n in (2, MEASURED_ROWS):  # with two, compiled code is loaded or made
         share, clock = min(1.0, n / (len(X_fit) + len(X_score))), _Clock()
         few = _some(cv_rows, share), _some(held_out, share)
@@ -209,7 +215,7 @@ class _Clock:
 def _some(rows: RowSet, share: float) -> RowSet:
     """A share of the queries, evenly from all folds."""
     pick = np.linspace(0, len(rows.queries) - 1, max(1, round(share * len(rows.queries)))).astype(int)
-    return RowSet(rows.queries[pick], rows.query_fold[pick], rows.centres, rows.centre_fold)
+    return replace(rows, queries=rows.queries[pick], query_fold=rows.query_fold[pick])
 
 
 def choose_bandwidths(
@@ -218,7 +224,7 @@ def choose_bandwidths(
     """The bandwidth for the columns of each block, and whether it lies inside the grid."""
     tile = blocks_tile(blocks)
     with workers(n_jobs) as run:
-        search = BandwidthSearch(tile, RowSet.of_folds(X, folds), grid, run)
+        search = BandwidthSearch(tile, RowSet.of_folds(X, folds, grid.keeps_normal), grid, run)
         chosen, settled = search.best()
     return search.h[chosen[search.real]], settled[search.real]
 

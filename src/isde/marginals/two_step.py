@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from isde.marginals.marginal import Block, BlockFamily, Marginal, MarginalScores, Matrix, fit_in_order
+from isde.marginals.marginal import Block, BlockFamily, MarginalScores, Matrix, SubsetScorer, fit_in_order
 from isde.progress import Advance
 from isde.subsets import SubsetFamily
 
@@ -18,12 +18,16 @@ from isde.subsets import SubsetFamily
 class TwoStepMarginal:
     """Subsets are scored by one family, blocks fitted by another."""
 
-    scoring: Marginal
+    scoring: SubsetScorer
     fitting: BlockFamily
+
+    @property
+    def by_ranks(self) -> bool:
+        return self.scoring.by_ranks
 
     def score_subsets(
         self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> MarginalScores:
+    ) -> tuple[MarginalScores, ...]:
         return self.scoring.score_subsets(X_fit, X_score, family, n_jobs=n_jobs, advance=advance)
 
     def announce(

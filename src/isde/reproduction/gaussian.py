@@ -30,7 +30,7 @@ from isde.reproduction.item import (
     show_partition,
     where_they_differ,
 )
-from isde.scores import score_subsets
+from isde.scoring import score_subsets
 from isde.solvers import select_partition
 from isde.splits import resolve_split
 from isde.synthetic import block_covariance, make_block_gaussian

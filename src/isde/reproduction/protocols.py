@@ -19,7 +19,8 @@ from isde.marginals.kde import KDEBlock
 from isde.marginals.marginal import Block, fit_each_block
 from isde.partitions import Partition
 from isde.progress import progress_bar
-from isde.scores import SubsetScores, score_subsets
+from isde.scores import SubsetScores
+from isde.scoring import score_subsets
 from isde.splits import resolve_split
 from isde.subsets import Subset
 

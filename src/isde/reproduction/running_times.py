@@ -15,7 +15,7 @@ from isde.engine.grid import PAPER_GRID, BandwidthGrid
 from isde.marginals.kde import KDEBlock
 from isde.reproduction.item import Finding, Item, Outcome, Results, Row, Settings, Step, joined, rng_for, short
 from isde.reproduction.selection_times import min_seconds, uniform_scores
-from isde.scores import score_subsets
+from isde.scoring import score_subsets
 from isde.solvers import select_partition
 from isde.subsets import SubsetFamily
 from isde.synthetic import make_structured

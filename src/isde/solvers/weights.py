@@ -46,12 +46,15 @@ class Weights:
 
 
 def gains_of(scores: SubsetScores, sense: str) -> NDArray[np.float64]:
-    """What each subset adds to the columns alone; with `sense="min"` what it takes away. -inf stays -inf."""
+    """What each subset adds to the columns alone, charges taken off; with `sense="min"` what it takes away.
+
+    -inf stays -inf.
+    """
     if sense not in ("max", "min"):
         raise ValueError(f"sense={sense!r} is unknown: use 'max' or 'min'.")
     d = scores.n_columns
     alone = np.where(np.isfinite(scores.scores[:d]), scores.scores[:d], 0.0)
-    gains = scores.scores - scores.subsets.sum_over_members(alone)
+    gains = scores.objectives - scores.subsets.sum_over_members(alone)
     return gains if sense == "max" else np.where(np.isfinite(gains), -gains, -np.inf)
 
 

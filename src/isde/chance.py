@@ -1,0 +1,207 @@
+"""What chance gives: how much subsets gain where they should not, and what is charged for it.
+
+On the copula scale only the order of a column's values enters, and tied values get a random order. A table whose
+columns are permuted each by itself is then a table of random ranks, whatever its columns were: chance is the same for
+all tables with as many rows, and columns of random numbers show it, as many as are wanted. They are drawn in groups:
+the columns of a group depend on each other, groups are independent.
+
+The margin of a subset is what it scores more than its best division into smaller ones. It is chance for columns of as
+many groups, which are independent; and for columns of two groups, two true blocks merged, or a true block joined by a
+stranger: there the models have to be larger than for independent columns, and chance gives more. For each model, size
+and kind the margins in all tables drawn are pooled. A subset of s out of d columns may pass by chance with
+probability alpha / (models * C(d, s)); where so small a share lies beyond the margins drawn, they are continued by the
+tail of a likelihood ratio, exp(-rows * margin): rows times margin has that tail for a model of one parameter (half a
+chi-square), and a shorter one for kernels, which are charged too much there rather than too little.
+
+A block is charged for its margin, the larger of both kinds, and for its dearest division: by the same rule independent
+columns stay apart, true blocks are not merged, and none is joined by a stranger. Among independent columns a larger
+block has to pass what its pairs are charged and its own margin at once, which hardly ever happens: pairs have all of
+alpha.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from isde.errors import ISDEWarning
+from isde.marginals.marginal import SubsetScorer
+from isde.scores import SubsetScores, score_models
+from isde.solvers.dominance import best_divisions
+from isde.splits import Split, draw_splits, resolve_split
+from isde.subsets import SubsetFamily
+from isde.tables import default_names
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+TABLES = 40
+"""Tables drawn, fewer where they cost too much."""
+
+ROWS = 200
+"""Rows of a table drawn at most. Rows times margin has the same law for all numbers of rows, or, for kernels, a law
+that shrinks: what 200 rows show is enough for more."""
+
+COLUMNS = 16
+"""Columns of a table drawn, or as many as the data have: a table of few columns shows few subsets at a time."""
+
+WITHIN_GROUPS = 0.9
+"""Correlation of two columns of a group. Gaussian models show the same chance for any, magnitudes where it is strong.
+Kernels show more of it for 0.4 (rows times margin 1.5 to 2.2 in place of 0.3), but charging that loses one XOR triple
+of seven at 100 rows, and strangers hardly ever join weak pairs of theirs without it (1 of 360 tables)."""
+
+RANK = 10
+"""The largest margin that is believed: its share of chance is known to a third. (With 20 tables and rank 5, six draws
+put false blocks at 1 to 7 % where 5 % were meant; rank 10 puts them at 2 to 5 %.)"""
+
+FARTHEST_TAIL = 1e4
+"""How much rarer than the margins drawn a margin may be that is charged for."""
+
+AFFORDABLE = 4e11
+"""Products of kernels: some 20 s of one core. Tables cost no more than that, or no more than scoring the data does."""
+
+OVERHEAD, UNIT, TIMES = 3e5, 1.2e10, 20
+"""Products that take as long as what a subset of a split costs besides them, and a small table; how many times what
+scoring the data costs may be spent where that is little."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """Margins of subsets in tables of independent columns."""
+
+    n_tables: int
+    n_rows: int  # of a table
+    n_scored: int  # rows of a table that any split scores
+    n_columns: int  # of a table
+    margins: tuple[tuple[tuple[Vector, ...], ...], ...]  # by model, size from 2 on and kind; largest first, nats a row
+
+    def charges(self, subsets: SubsetFamily, n_rows: int, alpha: float) -> list[Vector]:
+        """What each model is charged for each subset of a table with so many rows, nats a row."""
+        return [self._charges_by_size(model, subsets, alpha)[subsets.sizes] / n_rows for model in self.margins]
+
+    def smallest_alpha(self, subsets: SubsetFamily) -> float:
+        """The smallest probability of a false block that the tables drawn can tell."""
+        return max(
+            RANK / len(pooled) / FARTHEST_TAIL * self._shares(subsets, size)
+            for model in self.margins
+            for size, kinds in enumerate(model, start=2)
+            for pooled in kinds
+        )
+
+    def _charges_by_size(self, model: Sequence[Sequence[Vector]], subsets: SubsetFamily, alpha: float) -> Vector:
+        """Rows times charge for a subset of each size, from 0 on."""
+        charges = [0.0, 0.0]
+        for size, kinds in enumerate(model, start=2):
+            dearest_division = max(charges[part] + charges[size - part] for part in range(1, size // 2 + 1))
+            probability = alpha / self._shares(subsets, size)
+            charges.append(dearest_division + max(self._margin(pooled, probability) for pooled in kinds))
+        return np.array(charges)
+
+    def _shares(self, subsets: SubsetFamily, size: int) -> int:
+        """Into how many parts alpha is cut for a subset of one size."""
+        return len(self.margins) * comb(subsets.n_columns, size)
+
+    def _margin(self, pooled: Vector, probability: float) -> float:
+        """Rows times the margin that a subset passes by chance with a probability, not below 0."""
+        rank = max(int(probability * len(pooled)), min(RANK, len(pooled)))
+        beyond = max(np.log(rank / (probability * len(pooled))), 0.0) / self.n_scored
+        return max(float(pooled[rank - 1] + beyond), 0.0) * self.n_rows
+
+
+def draw_chance(
+    scorer: SubsetScorer, split: Any, splits: Sequence[Split], subsets: SubsetFamily, n_rows: int, n_jobs: int | None
+) -> Chance:
+    """Margins under independence for tables like one that has these splits of its rows."""
+    named = isinstance(split, str | float | None)
+    rows = min(n_rows, ROWS) if named else n_rows  # another splitter may be made for its number of rows
+    fewer = [(fit[: len(fit) * rows // n_rows], score[: len(score) * rows // n_rows]) for fit, score in splits]
+    own, part = _work(splits) * len(subsets), _work(fewer)
+    affordable = max(own, min(TIMES * (own + UNIT), AFFORDABLE))
+    widths = range(max(COLUMNS, subsets.n_columns), subsets.n_columns - 1, -1)
+    costs = {width: part * len(SubsetFamily(width, subsets.max_size)) for width in widths}
+    width = next((w for w in widths if TABLES * costs[w] <= affordable), subsets.n_columns)
+    n_tables = int(np.clip(affordable / costs[width], 1, TABLES))
+    draw = _draw_once if named else _draw
+    return draw(scorer, split, subsets.max_size, rows, width, n_tables, n_jobs)
+
+
+def _work(splits: Sequence[Split]) -> float:
+    """Products of kernels for each subset, or what takes as long."""
+    return float(sum(len(fit) * (6 * len(fit) + len(score)) + OVERHEAD for fit, score in splits))
+
+
+def _draw(
+    scorer: SubsetScorer, split: Any, max_size: int, n_rows: int, n_columns: int, n_tables: int, n_jobs: int | None
+) -> Chance:
+    with threadpool_limits(1, "blas"):  # small matrices: with as many threads as cores they take twenty times as long
+        tables = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(_draw_table)(scorer, split, max_size, n_rows, n_columns, seed) for seed in range(n_tables)
+        )
+    kinds = _kinds(SubsetFamily(n_columns, max_size))
+    margins = tuple(
+        tuple(tuple(_pooled(model, subsets) for subsets in of_size) for of_size in kinds)
+        for model in zip(*(models for _, models in tables), strict=True)
+    )
+    return Chance(n_tables, n_rows, tables[0][0], n_columns, margins)
+
+
+def _pooled(tables: Sequence[Vector], subsets: NDArray[np.intp]) -> Vector:
+    """What some subsets have in all tables, largest first."""
+    return np.sort(np.concatenate([values[subsets] for values in tables]))[::-1]
+
+
+def _kinds(family: SubsetFamily) -> list[list[NDArray[np.intp]]]:
+    """For each size from 2 on, which subsets have columns of as many groups, and which of two groups."""
+    group, kinds = _groups(family.n_columns, family.max_size), []
+    for size in range(2, family.max_size + 1):
+        of_members = np.sort(group[family.members(size)], axis=1)
+        n_groups = 1 + (np.diff(of_members, axis=1) > 0).sum(axis=1)
+        found = (family.offsets[size] + np.flatnonzero(n_groups == n) for n in {size, 2})
+        kinds.append([subsets for subsets in found if subsets.size])
+    return kinds
+
+
+def _groups(n_columns: int, max_size: int) -> NDArray[np.intp]:
+    """The group of each column: groups are as large as a block that can be joined by one more column."""
+    return np.arange(n_columns) // min(max(max_size - 1, 2), (n_columns + 1) // 2)
+
+
+_draw_once: Callable[..., Chance] = lru_cache(maxsize=64)(_draw)
+"""Chance is the same for all tables of a shape."""
+
+
+def _draw_table(
+    scorer: SubsetScorer, split: Any, max_size: int, n_rows: int, n_columns: int, seed: int
+) -> tuple[int, list[Vector]]:
+    """How many rows were scored, and the margins by each model."""
+    rng, group = np.random.default_rng(seed), _groups(n_columns, max_size)
+    common = rng.standard_normal((n_rows, group[-1] + 1))[:, group]
+    X = np.sqrt(WITHIN_GROUPS) * common + np.sqrt(1 - WITHIN_GROUPS) * rng.standard_normal(common.shape)
+    splits = draw_splits(resolve_split(split, seed), X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ISDEWarning)  # few rows: said of the data themselves
+        models = score_models(
+            X, splits, max_block_size=max_size, scorer=scorer, n_jobs=1, names=default_names(n_columns)
+        )
+    return len(np.unique(np.concatenate([score for _, score in splits]))), [all_margins(model) for model in models]
+
+
+def all_margins(scores: SubsetScores) -> Vector:
+    """What every subset scores more than its best division into smaller ones; NaN for single columns.
+
+    0 where neither has a density.
+    """
+    with np.errstate(invalid="ignore"):
+        margins = scores.scores - best_divisions(scores.subsets, scores.scores)
+    margins[np.isnan(margins)] = 0.0
+    margins[: scores.n_columns] = np.nan
+    return margins

@@ -1,0 +1,91 @@
+"""isde stability: run folder + its data -> how sure the blocks are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from isde.cli.options import (
+    debug_option,
+    jobs_option,
+    json_option,
+    print_json,
+    quiet_option,
+    seed_option,
+    split_names,
+    table_options,
+)
+
+if TYPE_CHECKING:
+    from isde.stability import Stability
+
+
+@click.command("stability")
+@click.argument("run")
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("-n", "--resamples", type=click.IntRange(min=2), default=50, show_default=True, help="Parts of the rows.")
+@click.option(
+    "--null",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Further parts whose columns are permuted, each by itself: what chance gives.",
+)
+@click.option("--share", type=float, default=0.5, show_default=True, help="Share of the rows in a part.")
+@seed_option
+@table_options
+@jobs_option
+@json_option
+@quiet_option
+@debug_option
+def command(
+    run: str,
+    data: Path,
+    resamples: int,
+    null: int,
+    share: float,
+    seed: int,
+    separator: str | None,
+    header: bool | None,
+    columns: str | None,
+    jobs: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """How sure the blocks in RUN are: the same analysis on random parts of DATA, the rows it was fitted on."""
+    from isde.cli.runs import load_model, read_for
+
+    verbose = 0 if quiet else 1
+    model = load_model(run).set_params(n_jobs=jobs, verbose=verbose)
+    table = read_for(model, data, separator=separator, header=header, columns=split_names(columns), verbose=verbose)
+    found = model.stability(table, resamples, n_null=null, share=share, random_state=seed)
+    if as_json:
+        print_json(_as_json(found))
+    else:
+        click.echo(str(found))
+
+
+def _as_json(found: Stability) -> dict[str, Any]:
+    names = found.names
+    margins, p_values = found.margins.mean(axis=0), found.block_p_values
+    blocks = [
+        {
+            "columns": [names[c] for c in block],
+            "in_resamples": float(found.block_confidence[i]),
+            "gain": float(found.gains[:, i].mean()),
+            "margin": float(margins[i]) if len(block) > 1 else None,
+            "p_value": float(p_values[i]) if len(block) > 1 and len(found.noise) else None,
+        }
+        for i, block in enumerate(found.partition)
+    ]
+    return {
+        "blocks": blocks,
+        "same_partition": found.same_partition,
+        "n_resamples": len(found.gains),
+        "together": {
+            name: dict(zip(names, row, strict=True)) for name, row in zip(names, found.together.tolist(), strict=True)
+        },
+        "simplest": [[names[c] for c in block] for block in found.simplest],
+    }

@@ -1,0 +1,221 @@
+"""Step 1: the score table of some rows, with everything that it depends on as one value."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
+
+from isde.chance import all_margins, draw_chance
+from isde.errors import ISDEWarning
+from isde.marginals import DEFAULT_MARGINAL, Marginal, SubsetScorer, TwoStepMarginal, resolve_marginal
+from isde.partitions import RandomState
+from isde.penalties import check_penalty, penalized
+from isde.progress import say
+from isde.scores import SubsetScores, best_scores, score_models, with_columns
+from isde.splits import Split, draw_splits, resolve_split
+from isde.subsets import Subset
+from isde.tables import default_names
+
+Matrix = NDArray[np.float64]
+
+DEFAULT_ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How subsets are scored; the parameters are those of `ISDE`."""
+
+    max_block_size: int = 3
+    _: KW_ONLY
+    marginal: Any = DEFAULT_MARGINAL
+    split: Any = None
+    penalty: str | None = None
+    alpha: float | str | None = "auto"
+    bandwidths: Sequence[float] | None = None
+    cv: int = 5
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
+
+    @cached_property
+    def family(self) -> Marginal:
+        """The marginal, resolved."""
+        return resolve_marginal(self.marginal, bandwidths=self.bandwidths, cv=self.cv)
+
+    @cached_property
+    def level(self) -> float | None:
+        """The probability of any false block among independent columns; None where chance is not charged."""
+        if self.alpha is None or (self.alpha == "auto" and not self.family.by_ranks):
+            return None
+        if self.alpha == "auto":
+            return DEFAULT_ALPHA
+        if isinstance(self.alpha, str) or not 0 < self.alpha < 1:
+            raise ValueError(f"alpha={self.alpha!r} must be a probability between 0 and 1, 'auto', or None.")
+        if not self.family.by_ranks:
+            raise ValueError(
+                f"alpha={self.alpha} needs scores on the copula scale, marginal='copula+stack' or 'copula': "
+                "elsewhere what chance gives depends on the columns; leave it out."
+            )
+        return float(self.alpha)
+
+    def check(self) -> None:
+        """Raise for parameters that do not go together."""
+        check_penalty(self.penalty, self.split, self.family)
+        _ = self.level
+
+    def score(self, X: Matrix, names: Sequence[str] | None = None, *, columns: bool = True) -> SubsetScores:
+        """The table of all subsets, in the units of `X`.
+
+        On the copula scale a score is what the columns say together plus what each scores by itself; the second part
+        has no say in the structure, and `columns=False` leaves it out.
+        """
+        self.check()
+        labels = default_names(X.shape[1]) if names is None else tuple(names)
+        return self.score_splits(X, self._splits(X), labels, columns=columns)
+
+    def score_splits(
+        self, X: Matrix, splits: Sequence[Split], names: Sequence[str], *, columns: bool = True
+    ) -> SubsetScores:
+        """`score` with the splits given."""
+        models = self._models(X, splits, names)
+        if self.level is not None and self.max_block_size > 1 < X.shape[1]:
+            models = self._charged(models, splits, self.level, len(X))
+        scores = best_scores(models)
+        if self.family.by_ranks and columns:
+            scores = with_columns(scores, self._columns_alone(X, splits, names))
+        return scores if self.penalty is None else penalized(scores, self.penalty, len(X), self.family)
+
+    def _models(self, X: Matrix, splits: Sequence[Split], names: Sequence[str]) -> list[SubsetScores]:
+        # Small matrices by many threads are slow; a foreign estimator may have large ones.
+        with threadpool_limits(1 if self.family.by_ranks else None, "blas"):
+            return score_models(
+                X,
+                splits,
+                max_block_size=self.max_block_size,
+                scorer=self.family,
+                n_jobs=self.n_jobs,
+                names=names,
+                verbose=self.verbose,
+            )
+
+    def _columns_alone(self, X: Matrix, splits: Sequence[Split], names: Sequence[str]) -> SubsetScores:
+        stack = replace(self, max_block_size=1, marginal="stack", verbose=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ISDEWarning)  # few rows: said when the subsets were scored
+            return best_scores(stack._models(X, splits, names))
+
+    def _charged(
+        self, models: list[SubsetScores], splits: Sequence[Split], alpha: float, n_rows: int
+    ) -> list[SubsetScores]:
+        """Each model's table with what chance gives it."""
+        subsets = models[0].subsets
+        chance = draw_chance(self._scorer, self.split, splits, subsets, n_rows, self.n_jobs)
+        smallest = chance.smallest_alpha(subsets)
+        if alpha < smallest:
+            raise ValueError(
+                f"alpha={alpha:g} is smaller than {chance.n_tables} tables of chance can tell: "
+                f"use alpha={smallest:.2g} or more, or None."
+            )
+        if self.verbose > 0:
+            say(
+                f"Chance: measured on {chance.n_tables} tables of {chance.n_rows:,} rows without structure, charged so "
+                f"that independent columns show a block in at most {100 * alpha:g} % of tables"
+            )
+        charges = chance.charges(subsets, n_rows, alpha)
+        return [replace(model, charges=charge) for model, charge in zip(models, charges, strict=True)]
+
+    @property
+    def _scorer(self) -> SubsetScorer:
+        """What scores subsets, without what fits blocks: chance is the same for all that score alike."""
+        return self.family.scoring if isinstance(self.family, TwoStepMarginal) else self.family
+
+    def _splits(self, X: Matrix) -> list[Split]:
+        if self.penalty is None:
+            return draw_splits(resolve_split(self.split, self.random_state), X)
+        every = np.arange(len(X))
+        return [(every, every)]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A block that one more column would join."""
+
+    block: Subset
+    column: int
+    gain: float  # over the best division of all these columns, nats a row
+
+
+def further_column(scores: SubsetScores, block: Subset, scoring: Scoring, X: Matrix) -> Joined | None:
+    """What a block of the largest size would gain by one more column, if more than chance gives.
+
+    The column that goes best with some of the block's is scored together with the block, in a table of their own.
+    Chance is what a block of the largest size is charged more than a smaller one, and twice the standard error.
+    """
+    if len(block) < scores.max_block_size:
+        return None
+    column = _most_dependent(scores, block)
+    own = [*block, column]
+    small = replace(scoring, max_block_size=len(own), alpha=None, verbose=0).score(X[:, own], columns=False)
+    last = len(small) - 1
+    gain = float(all_margins(small)[last])
+    charges = scores.charges[scores.subsets.index(block)], scores.charges[scores.subsets.index(block[:-1])]
+    noise = np.nan_to_num(2 * small.gain_errors[last])
+    return Joined(block, column, gain) if gain > max(charges[0] - charges[1], noise) else None
+
+
+def _most_dependent(scores: SubsetScores, block: Subset) -> int:
+    """The column outside a block that gains most with some of its columns."""
+    with_all_but_one = {
+        c: max(
+            scores.gain(tuple(sorted((*part, c)))) - scores.gain(part) for part in combinations(block, len(block) - 1)
+        )
+        for c in set(range(scores.n_columns)) - set(block)
+    }
+    return max(with_all_but_one, key=lambda c: with_all_but_one[c])
+
+
+def score_subsets(
+    X_fit: ArrayLike,
+    X_score: ArrayLike,
+    *,
+    max_block_size: int,
+    marginal: Any = "kde",
+    bandwidths: Sequence[float] | None = None,
+    cv: int = 5,
+    n_jobs: int | None = None,
+    names: Sequence[str] | None = None,
+    verbose: int = 0,
+) -> SubsetScores:
+    """Score every subset of at most `max_block_size` columns; nothing is charged for chance.
+
+    The score of S is mean_i log f_S(X_score[i, S]) with f_S fitted on X_fit[:, S]. The data are taken as they are:
+    the default bandwidths (0.01 to 1, growing where they must) suit columns scaled to [0, 1].
+    """
+    fit, score = _as_rows(X_fit, "X_fit"), _as_rows(X_score, "X_score")
+    if fit.shape[1] != score.shape[1]:
+        raise ValueError(f"X_fit has {fit.shape[1]} columns, X_score has {score.shape[1]}.")
+    if max_block_size < 1:
+        raise ValueError(f"max_block_size={max_block_size} must be at least 1.")
+    scoring = Scoring(
+        max_block_size, marginal=marginal, alpha=None, bandwidths=bandwidths, cv=cv, n_jobs=n_jobs, verbose=verbose
+    )
+    rows, m = np.concatenate([fit, score]), len(fit)
+    labels = default_names(fit.shape[1]) if names is None else tuple(names)
+    return scoring.score_splits(rows, [(np.arange(m), np.arange(m, len(rows)))], labels)
+
+
+def _as_rows(X: ArrayLike, name: str) -> Matrix:
+    rows = np.ascontiguousarray(X, dtype=np.float64)
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise ValueError(f"{name} must be a matrix with rows and columns, got shape {rows.shape}.")
+    if not np.isfinite(rows).all():
+        raise ValueError(f"{name} has NaN or infinite values.")
+    return rows
