@@ -19,6 +19,7 @@ import tempfile
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -32,7 +33,7 @@ from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.neighbors import KernelDensity
 from threadpoolctl import threadpool_limits
 
-from isde import ISDE
+from isde import ISDE, chance
 from isde.density import fit_blocks
 from isde.engine import direct, scoring
 from isde.engine.grid import PAPER_GRID, BandwidthGrid
@@ -40,6 +41,7 @@ from isde.engine.plan import build_tile, plan_pieces
 from isde.engine.products import BandwidthSearch, RowSet, Work, evaluate
 from isde.engine.scoring import log_kernel_sums, workers
 from isde.errors import ISDEWarning
+from isde.scoring import Scoring
 from isde.subsets import SubsetFamily
 from isde.synthetic import make_structured
 
@@ -408,7 +410,35 @@ def densities() -> None:
     print(f"  four blocks of 5,000 rows, 20,000 to score: kde {kde}, kde+stack {stack}: {stack.busy / kde.busy:.1f} x")
 
 
-PARTS = {f.__name__: f for f in (limit, proof, rivals, fits, projection, densities, estimates, memory, compilation)}
+def copula() -> None:
+    """Structure by ranks with the default's twenty splits, beside kernels on the data's own scale, in one run.
+
+    The limit is that of the kernels alone: seven bandwidths on five folds, and the rows to score, at sgemm's rate.
+    """
+    print("copula: scoring by ranks, columns alone, and chance; twenty splits")
+    seconds_of_one = sgemm_seconds()[1]
+    for n, d, k in ((300, 5, 3), (1000, 12, 3), (3000, 12, 3), (2000, 32, 3)):
+        X = np.random.default_rng(0).normal(size=(n, d))
+        ranks = Scoring(k, alpha=None, n_jobs=WORKERS, random_state=0)
+        kernels = Scoring(k, marginal="kde", alpha=None, n_jobs=WORKERS, random_state=0)
+        kde = best_of(1, kernels.score, (X - X.min(axis=0)) / np.ptp(X, axis=0))
+        plain = best_of(2, lambda: ranks.score(X, columns=False))  # noqa: B023
+        whole = best_of(2, ranks.score, X)
+        chance._draw_once.cache_clear()
+        charged = best_of(1, replace(ranks, alpha=0.05).score, X)
+        again = best_of(1, replace(ranks, alpha=0.05).score, X)
+        fit, score = round(0.45 * n), n - round(0.45 * n)
+        products = 20 * len(SubsetFamily(d, k)) * (7 * 0.8 * fit**2 + fit * score)
+        print(
+            f"  N = {n:,}, d = {d}, k = {k}: kde {kde}; by ranks {plain}, "
+            f"{plain.busy * WORKERS / (products * seconds_of_one):.1f} x the limit; with columns alone {whole}; "
+            f"with chance {charged}: {charged.busy / whole.busy:.1f} x; again {again}"
+        )
+
+
+PARTS = {
+    f.__name__: f for f in (limit, proof, rivals, fits, copula, projection, densities, estimates, memory, compilation)
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

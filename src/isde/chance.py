@@ -47,9 +47,9 @@ Vector = NDArray[np.float64]
 TABLES = 40
 """Tables drawn, fewer where they cost too much."""
 
-ROWS = 200
-"""Rows of a table drawn at most. Rows times margin has the same law for all numbers of rows, or, for kernels, a law
-that shrinks: what 200 rows show is enough for more."""
+ROWS = 20, 50, 100, 200
+"""Rows of a table drawn: the largest of these that the data have. Rows times margin has the same law for all numbers of
+rows, or, for kernels, a law that shrinks: what fewer rows show is enough, and the same for many tables."""
 
 COLUMNS = 16
 """Columns of a table drawn, or as many as the data have: a table of few columns shows few subsets at a time."""
@@ -122,7 +122,8 @@ def draw_chance(
 ) -> Chance:
     """Margins under independence for tables like one that has these splits of its rows."""
     named = isinstance(split, str | float | None)
-    rows = min(n_rows, ROWS) if named else n_rows  # another splitter may be made for its number of rows
+    # Another splitter may be made for its number of rows.
+    rows = max((rows for rows in ROWS if rows <= n_rows), default=n_rows) if named else n_rows
     fewer = [(fit[: len(fit) * rows // n_rows], score[: len(score) * rows // n_rows]) for fit, score in splits]
     own, part = _work(splits) * len(subsets), _work(fewer)
     affordable = max(own, min(TIMES * (own + UNIT), AFFORDABLE))

@@ -142,7 +142,6 @@ class ISDE(SubsetScoreEstimator):
         """
         X = self._check(X, reset=True)
         scoring = self._scoring()
-        scoring.check()
         self.tied_ = tied_columns(X, self._names()) if scoring.family.by_ranks else ()
         if not scoring.family.by_ranks:
             warn_far_rows(X, self._names())
@@ -229,6 +228,7 @@ class ISDE(SubsetScoreEstimator):
         check_solver(self.solver)
         if not isinstance(self.max_block_size, int | np.integer) or self.max_block_size < 1:
             raise ValueError(f"max_block_size={self.max_block_size!r} must be a whole number of at least 1.")
+        self._scoring().check()
 
     def _warn_no_density(self) -> None:
         if self.selection_.score == -np.inf:

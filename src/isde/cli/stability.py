@@ -84,8 +84,7 @@ def _as_json(found: Stability) -> dict[str, Any]:
         "blocks": blocks,
         "same_partition": found.same_partition,
         "n_resamples": len(found.gains),
-        "together": {
-            name: dict(zip(names, row, strict=True)) for name, row in zip(names, found.together.tolist(), strict=True)
-        },
+        "columns": list(names),
+        "together": found.together.tolist(),
         "simplest": [[names[c] for c in block] for block in found.simplest],
     }
