@@ -39,8 +39,9 @@ def command(
 ) -> None:
     """The best and the worst partitions by the score table of RUN, exact and in order.
 
-    RUN is a folder made by isde fit, or a saved score table. Edits are the splits and merges from the best partition
-    under the same constraints.
+    RUN is a folder made by isde fit, or a saved score table. Partitions are ranked by their score less what chance is
+    charged: "below best" is in these terms. Edits are the splits and merges from the best partition under the same
+    constraints.
     """
     from isde.cli.runs import load_scores
     from isde.solvers import Constraints, best_partitions, worst_partitions
@@ -77,7 +78,8 @@ def _row(scores: SubsetScores, found: Selection, optimum: Selection) -> dict[str
 
     return {
         "score": _finite(found.score),
-        "below_best": _finite(optimum.score - found.score),
+        "objective": _finite(found.objective),
+        "below_best": _finite(optimum.objective - found.objective),
         "edits": edit_distance(found.partition, optimum.partition),
         "is_proved": found.is_optimal,
         "blocks": [[scores.names[c] for c in block] for block in found.partition],
