@@ -57,7 +57,7 @@ COLUMNS = 16
 WITHIN_GROUPS = 0.9
 """Correlation of two columns of a group. Gaussian models show the same chance for any, magnitudes where it is strong.
 Kernels show more of it for 0.4 (rows times margin 1.5 to 2.2 in place of 0.3), but charging that loses one XOR triple
-of seven at 100 rows, and strangers hardly ever join weak pairs of theirs without it (1 of 360 tables)."""
+of seven at 100 rows, and strangers hardly ever join weak pairs of theirs without it (1 of 360 tables; trials)."""
 
 RANK = 10
 """The largest margin that is believed: its share of chance is known to a third. (With 20 tables and rank 5, six draws
@@ -76,7 +76,7 @@ scoring the data costs may be spent where that is little."""
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """Margins of subsets in tables of independent columns."""
+    """Margins of subsets in tables of independent groups of columns."""
 
     n_tables: int
     n_rows: int  # of a table
@@ -143,7 +143,9 @@ def _work(splits: Sequence[Split]) -> float:
 def _draw(
     scorer: SubsetScorer, split: Any, max_size: int, n_rows: int, n_columns: int, n_tables: int, n_jobs: int | None
 ) -> Chance:
-    with threadpool_limits(1, "blas"):  # small matrices: with as many threads as cores they take twenty times as long
+    # Small matrices by many threads take many times as long. Few rows are said of the data themselves.
+    with threadpool_limits(1, "blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ISDEWarning)
         tables = Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(_draw_table)(scorer, split, max_size, n_rows, n_columns, seed) for seed in range(n_tables)
         )
@@ -166,7 +168,7 @@ def _kinds(family: SubsetFamily) -> list[list[NDArray[np.intp]]]:
     for size in range(2, family.max_size + 1):
         of_members = np.sort(group[family.members(size)], axis=1)
         n_groups = 1 + (np.diff(of_members, axis=1) > 0).sum(axis=1)
-        found = (family.offsets[size] + np.flatnonzero(n_groups == n) for n in {size, 2})
+        found = (family.offsets[size] + np.flatnonzero(n_groups == n) for n in dict.fromkeys((size, 2)))
         kinds.append([subsets for subsets in found if subsets.size])
     return kinds
 
@@ -188,11 +190,7 @@ def _draw_table(
     common = rng.standard_normal((n_rows, group[-1] + 1))[:, group]
     X = np.sqrt(WITHIN_GROUPS) * common + np.sqrt(1 - WITHIN_GROUPS) * rng.standard_normal(common.shape)
     splits = draw_splits(resolve_split(split, seed), X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ISDEWarning)  # few rows: said of the data themselves
-        models = score_models(
-            X, splits, max_block_size=max_size, scorer=scorer, n_jobs=1, names=default_names(n_columns)
-        )
+    models = score_models(X, splits, max_block_size=max_size, scorer=scorer, n_jobs=1, names=default_names(n_columns))
     return len(np.unique(np.concatenate([score for _, score in splits]))), [all_margins(model) for model in models]
 
 
