@@ -4,9 +4,20 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from isde import chance
+
 # The same examples in every run, and no limit on the first one, which may compile.
 settings.register_profile("isde", derandomize=True, deadline=None, database=None, max_examples=60)
 settings.load_profile("isde")
+
+ALL_TABLES = chance.TABLES
+chance.TABLES = 4  # of the tests, few look at how well chance is known, and all of them fit
+
+
+@pytest.fixture
+def all_tables(monkeypatch):
+    """Chance as users have it."""
+    monkeypatch.setattr(chance, "TABLES", ALL_TABLES)
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ def test_fit_says_what_chance_gives_what_is_proved_and_what_the_density_is_worth
     assert "rows it was not fitted on" in fitted.stdout
     assert "two columns stand together from a correlation of about 0." in fitted.stdout
     assert "Repeated values in 'n'" in fitted.stdout
-    assert "Chance: measured on 40 tables of 200 rows" in fitted.stderr
+    assert "Chance: measured on 4 tables of 200 rows" in fitted.stderr
 
 
 def test_info_says_the_same_but_for_the_held_out_rows(run):

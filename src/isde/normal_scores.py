@@ -23,7 +23,7 @@ def normal_scores(X_fit: Matrix, X_score: Matrix, seed: int = 0) -> tuple[Matrix
     have no order of their own, get a random one.
 
     >>> fitted, scored = normal_scores(np.array([[1.0], [2.0], [9.0]]), np.array([[1e9]]))
-    >>> fitted.ravel().round(2).tolist(), 0.67 < scored[0, 0] < 4
+    >>> fitted.ravel().round(2).tolist(), bool(0.67 < scored[0, 0] < 4)
     ([-0.67, 0.0, 0.67], True)
     """
     rng = np.random.default_rng(seed)
