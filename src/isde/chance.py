@@ -63,7 +63,7 @@ RANK = 10
 """The largest margin that is believed: its share of chance is known to a third. (With 20 tables and rank 5, six draws
 put false blocks at 1 to 7 % where 5 % were meant; rank 10 puts them at 2 to 5 %.)"""
 
-FARTHEST_TAIL = 1e4
+FARTHEST_TAIL = 1e6
 """How much rarer than the margins drawn a margin may be that is charged for."""
 
 AFFORDABLE = 4e11
@@ -146,15 +146,18 @@ def _draw(
     # Small matrices by many threads take many times as long. Few rows are said of the data themselves.
     with threadpool_limits(1, "blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ISDEWarning)
+        # Splits are drawn one after the other: a splitter may draw from a generator of its own.
+        drawn = [_draw_table(split, max_size, n_rows, n_columns, seed) for seed in range(n_tables)]
         tables = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_draw_table)(scorer, split, max_size, n_rows, n_columns, seed) for seed in range(n_tables)
+            delayed(_margins)(scorer, X, splits, max_size) for X, splits in drawn
         )
     kinds = _kinds(SubsetFamily(n_columns, max_size))
     margins = tuple(
         tuple(tuple(_pooled(model, subsets) for subsets in of_size) for of_size in kinds)
-        for model in zip(*(models for _, models in tables), strict=True)
+        for model in zip(*tables, strict=True)
     )
-    return Chance(n_tables, n_rows, tables[0][0], n_columns, margins)
+    scored = np.unique(np.concatenate([score for _, score in drawn[0][1]]))
+    return Chance(n_tables, n_rows, len(scored), n_columns, margins)
 
 
 def _pooled(tables: Sequence[Vector], subsets: NDArray[np.intp]) -> Vector:
@@ -182,16 +185,19 @@ _draw_once: Callable[..., Chance] = lru_cache(maxsize=64)(_draw)
 """Chance is the same for all tables of a shape."""
 
 
-def _draw_table(
-    scorer: SubsetScorer, split: Any, max_size: int, n_rows: int, n_columns: int, seed: int
-) -> tuple[int, list[Vector]]:
-    """How many rows were scored, and the margins by each model."""
+def _draw_table(split: Any, max_size: int, n_rows: int, n_columns: int, seed: int) -> tuple[Matrix, list[Split]]:
+    """Rows of independent groups of columns, and splits of them."""
     rng, group = np.random.default_rng(seed), _groups(n_columns, max_size)
     common = rng.standard_normal((n_rows, group[-1] + 1))[:, group]
     X = np.sqrt(WITHIN_GROUPS) * common + np.sqrt(1 - WITHIN_GROUPS) * rng.standard_normal(common.shape)
-    splits = draw_splits(resolve_split(split, seed), X)
-    models = score_models(X, splits, max_block_size=max_size, scorer=scorer, n_jobs=1, names=default_names(n_columns))
-    return len(np.unique(np.concatenate([score for _, score in splits]))), [all_margins(model) for model in models]
+    return X, draw_splits(resolve_split(split, seed), X)
+
+
+def _margins(scorer: SubsetScorer, X: Matrix, splits: Sequence[Split], max_size: int) -> list[Vector]:
+    """Of all subsets, by each model."""
+    names = default_names(X.shape[1])
+    models = score_models(X, splits, max_block_size=max_size, scorer=scorer, n_jobs=1, names=names)
+    return [all_margins(model) for model in models]
 
 
 def all_margins(scores: SubsetScores) -> Vector:

@@ -144,6 +144,8 @@ class SubsetScoreEstimator(DensityEstimator):
     def _subset_scores(self, X: Matrix, scaling: Scaling, scoring: Scoring, given: SubsetScores | None) -> SubsetScores:
         """The table in the units of the data: scored on the rescaled rows, or the one given."""
         if given is None:
+            if scoring.family.by_ranks:  # rescaling could round the order of values away
+                return scoring.score(X, self._names())
             scores = scoring.score(scaling.transform(X), self._names())
             warn_unsettled(scores)
             return scores.shifted(scaling.log_jacobian)

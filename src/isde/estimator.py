@@ -154,7 +154,7 @@ class ISDE(SubsetScoreEstimator):
             say(f"Fitting {len(self.partition_):,} blocks on all {len(X):,} rows")
         self.density_ = fit_product(X, self.partition_, scoring.family, scaling, self._names(), n_jobs=self.n_jobs)
         if subset_scores is None:
-            self._warn_larger_blocks(scoring, scaling.transform(X))
+            self._warn_larger_blocks(scoring, X if scoring.family.by_ranks else scaling.transform(X))
         return self
 
     def _scoring(self) -> Scoring:
@@ -181,9 +181,11 @@ class ISDE(SubsetScoreEstimator):
         kernels, a part costs about a quarter of `fit`.
         """
         check_is_fitted(self)
-        U = self.density_.scaling.transform(self._check(X, reset=False))
+        rows = self._check(X, reset=False)
 
         scoring = replace(self._scoring(), max_block_size=self.subset_scores_.max_block_size, verbose=0)
+        if not scoring.family.by_ranks:
+            rows = self.density_.scaling.transform(rows)
 
         def score(rows: Matrix, seed: int) -> SubsetScores:
             with warnings.catch_warnings():
@@ -192,7 +194,7 @@ class ISDE(SubsetScoreEstimator):
 
         return assess(
             score,
-            U,
+            rows,
             replace(self.subset_scores_, names=self._names()),
             self.partition_,
             n=n,
@@ -242,14 +244,14 @@ class ISDE(SubsetScoreEstimator):
                 stacklevel=3,
             )
 
-    def _warn_larger_blocks(self, scoring: Scoring, U: Matrix) -> None:
+    def _warn_larger_blocks(self, scoring: Scoring, rows: Matrix) -> None:
         """Say which block would take one more column, where that gains more than chance."""
         k = self.subset_scores_.max_block_size
         if not 1 < k < self.n_features_in_:
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ISDEWarning)  # said of the whole table
-            found = [further_column(self.subset_scores_, block, scoring, U) for block in self.partition_]
+            found = [further_column(self.subset_scores_, block, scoring, rows) for block in self.partition_]
         joined = max((one for one in found if one is not None), key=lambda one: one.gain, default=None)
         if joined is not None:
             block, column = self.subset_scores_.label(joined.block), self._names()[joined.column]

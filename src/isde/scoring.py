@@ -107,10 +107,12 @@ class Scoring:
             )
 
     def _columns_alone(self, X: Matrix, splits: Sequence[Split], names: Sequence[str]) -> SubsetScores:
+        """What each column scores by itself, rescaled to [0, 1] for that: a far row would swallow all digits."""
         stack = replace(self, max_block_size=1, marginal="stack", verbose=0)
+        low, width = X.min(axis=0), np.ptp(X, axis=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ISDEWarning)  # few rows: said when the subsets were scored
-            return best_scores(stack._models(X, splits, names))
+            return best_scores(stack._models((X - low) / width, splits, names)).shifted(-np.log(width))
 
     def _charged(
         self, models: list[SubsetScores], splits: Sequence[Split], alpha: float, n_rows: int
@@ -122,7 +124,7 @@ class Scoring:
         if alpha < smallest:
             raise ValueError(
                 f"alpha={alpha:g} is smaller than {chance.n_tables} tables of chance can tell: "
-                f"use alpha={smallest:.2g} or more, or None."
+                f"use alpha={1.05 * smallest:.2g} or more, or None."  # 5 % more: rounding must not make it too small
             )
         if self.verbose > 0:
             say(
