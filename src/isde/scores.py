@@ -43,13 +43,16 @@ class SubsetScores:
     unsettled: tuple[int, ...] = field(default=())  # columns whose bandwidth lies on the edge of the widest grid
     gain_errors: Vector = field(default_factory=_not_given)  # standard error of the gain, as `errors`; NaN: not known
     charges: Vector = field(default_factory=_not_given)  # what chance gives, which solvers take off; 0: nothing
+    dependence: Vector | None = (
+        None  # gains scored by themselves: large column scores would swallow them
+    )
 
     def __post_init__(self) -> None:
         n = len(self.subsets)
         for name, unknown in (("gain_errors", np.nan), ("charges", 0.0)):
             if not len(getattr(self, name)):
                 object.__setattr__(self, name, np.full(n, unknown))
-        for name in ALIGNED:
+        for name in self._vectors():
             if getattr(self, name).shape != (n,):
                 raise InputError(f"{n:,} subsets but {name} of shape {getattr(self, name).shape}.")
         if not np.isfinite(self.charges).all() or (self.charges < 0).any() or self.charges[: self.n_columns].any():
@@ -78,11 +81,15 @@ class SubsetScores:
 
     def gain(self, block: Sequence[int]) -> float:
         """Score of a block minus the scores of its columns alone: what keeping them together is worth."""
+        if self.dependence is not None:
+            return float(self.dependence[self.subsets.index(block)])
         return self[block] - sum(self[(c,)] for c in block)
 
     @property
     def gains(self) -> Vector:
         """The gain of every subset; NaN where neither the subset nor its columns have a density."""
+        if self.dependence is not None:
+            return self.dependence
         with np.errstate(invalid="ignore"):  # -inf minus -inf: no gain can be told
             gains: Vector = self.scores - self.subsets.sum_over_members(self.scores[: self.n_columns])
         return gains
@@ -114,7 +121,11 @@ class SubsetScores:
                 "score again with the larger size."
             )
         family = SubsetFamily(self.n_columns, max_block_size)
-        return replace(self, subsets=family, **{name: getattr(self, name)[: len(family)] for name in ALIGNED})
+        return replace(self, subsets=family, **{name: getattr(self, name)[: len(family)] for name in self._vectors()})
+
+    def _vectors(self) -> tuple[str, ...]:
+        """The names of the vectors it has."""
+        return ALIGNED if self.dependence is None else (*ALIGNED, "dependence")
 
     def shifted(self, per_column: Vector) -> SubsetScores:
         """Scores plus a constant for each column of a subset: a change of the columns' units."""
@@ -188,7 +199,7 @@ class SubsetScores:
             "max_block_size": self.max_block_size,
             "names": list(self.names),
         }
-        arrays = {name: getattr(self, name) for name in ALIGNED}
+        arrays = {name: getattr(self, name) for name in self._vectors()}
         return header, arrays | {"unsettled": np.array(self.unsettled, dtype=np.int64)}
 
     @classmethod
@@ -197,7 +208,8 @@ class SubsetScores:
         if len(header["names"]) != family.n_columns:
             raise InputError("A score table with other names than columns: the file is damaged.")
         names = tuple(str(n) for n in header["names"])
-        aligned = {name: arrays[name] for name in ALIGNED if name in arrays}  # older files have no charges
+        # Older files have no charges, and not every table has gains of its own.
+        aligned = {name: arrays[name] for name in (*ALIGNED, "dependence") if name in arrays}
         return cls(family, names=names, unsettled=tuple(arrays["unsettled"].tolist()), **aligned)
 
 
@@ -233,7 +245,7 @@ def with_columns(scores: SubsetScores, alone: SubsetScores) -> SubsetScores:
     Gains and their errors do not change; the error of a score is that of two terms that hardly know each other.
     """
     errors = np.sqrt(scores.gain_errors**2 + scores.subsets.sum_over_members(alone.errors**2))
-    return replace(scores.shifted(alone.scores), errors=errors, unsettled=alone.unsettled)
+    return replace(scores.shifted(alone.scores), errors=errors, unsettled=alone.unsettled, dependence=scores.gains)
 
 
 def _as_table(found: MarginalScores, subsets: SubsetFamily, names: Sequence[str]) -> SubsetScores:

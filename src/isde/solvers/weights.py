@@ -52,9 +52,11 @@ def gains_of(scores: SubsetScores, sense: str) -> NDArray[np.float64]:
     """
     if sense not in ("max", "min"):
         raise ValueError(f"sense={sense!r} is unknown: use 'max' or 'min'.")
-    d = scores.n_columns
-    alone = np.where(np.isfinite(scores.scores[:d]), scores.scores[:d], 0.0)
-    gains = scores.objectives - scores.subsets.sum_over_members(alone)
+    if scores.dependence is not None:
+        gains = scores.dependence - scores.charges
+    else:
+        alone = scores.scores[: scores.n_columns]
+        gains = scores.objectives - scores.subsets.sum_over_members(np.where(np.isfinite(alone), alone, 0.0))
     return gains if sense == "max" else np.where(np.isfinite(gains), -gains, -np.inf)
 
 
