@@ -43,9 +43,7 @@ class SubsetScores:
     unsettled: tuple[int, ...] = field(default=())  # columns whose bandwidth lies on the edge of the widest grid
     gain_errors: Vector = field(default_factory=_not_given)  # standard error of the gain, as `errors`; NaN: not known
     charges: Vector = field(default_factory=_not_given)  # what chance gives, which solvers take off; 0: nothing
-    dependence: Vector | None = (
-        None  # gains scored by themselves: large column scores would swallow them
-    )
+    dependence: Vector | None = None  # gains scored by themselves: large column scores would swallow them
 
     def __post_init__(self) -> None:
         n = len(self.subsets)
