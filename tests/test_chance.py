@@ -39,7 +39,7 @@ Columns that depend on each other are 0.4 to 1 apart from those that do not."""
 
 ROWS, COLUMNS, TABLES, RANK = (30, 60, 100, 300), 16, 20, 5
 NUMBERS = {"ROWS": ROWS, "COLUMNS": COLUMNS, "TABLES": TABLES, "RANK": RANK, "FARTHEST_TAIL": 1e4}
-NUMBERS |= {"AFFORDABLE": 4e11, "UNIT": 1e10, "TIMES": 20, "OVERHEAD": 1e5}
+NUMBERS |= {"AFFORDABLE": 4e11, "COLUMN": 1e9, "TIMES": 20, "OVERHEAD": 1e5}
 DEFAULTS = {name: getattr(chance_module, name) for name in NUMBERS}
 
 

@@ -69,9 +69,9 @@ FARTHEST_TAIL = 1e6
 AFFORDABLE = 4e11
 """Products of kernels: some 20 s of one core. Tables cost no more than that, or no more than scoring the data does."""
 
-OVERHEAD, UNIT, TIMES = 3e5, 1.2e10, 20
-"""Products that take as long as what a subset of a split costs besides them, and a small table; how many times what
-scoring the data costs may be spent where that is little."""
+OVERHEAD, COLUMN, TIMES = 3.6e5, 1.2e9, 20
+"""Products that take as long as what a subset of a split costs besides them, and a column scored by itself; how many
+times what scoring the data costs may be spent where that is little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +125,8 @@ def draw_chance(
     # Another splitter may be made for its number of rows.
     rows = max((rows for rows in ROWS if rows <= n_rows), default=n_rows) if named else n_rows
     fewer = [(fit[: len(fit) * rows // n_rows], score[: len(score) * rows // n_rows]) for fit, score in splits]
-    own, part = _work(splits) * len(subsets), _work(fewer)
-    affordable = max(own, min(TIMES * (own + UNIT), AFFORDABLE))
+    own, part = _work(splits) * len(subsets) + COLUMN * subsets.n_columns, _work(fewer)
+    affordable = max(own, min(TIMES * own, AFFORDABLE))
     widths = range(max(COLUMNS, subsets.n_columns), subsets.n_columns - 1, -1)
     costs = {width: part * len(SubsetFamily(width, subsets.max_size)) for width in widths}
     width = next((w for w in widths if TABLES * costs[w] <= affordable), subsets.n_columns)
