@@ -35,12 +35,17 @@ from threadpoolctl import threadpool_limits
 
 from isde import ISDE, chance
 from isde.density import fit_blocks
-from isde.engine import direct, scoring
+from isde.engine import direct, plan
 from isde.engine.grid import PAPER_GRID, BandwidthGrid
 from isde.engine.plan import build_tile, plan_pieces
 from isde.engine.products import BandwidthSearch, RowSet, Work, evaluate
-from isde.engine.scoring import log_kernel_sums, workers
+from isde.engine.scoring import KernelRows, expected_memory, kernel_chunks, score_chunk
+from isde.engine.sums import log_kernel_sums
 from isde.errors import ISDEWarning
+from isde.marginals import resolve_marginal
+from isde.run.executors import LocalExecutor, workers
+from isde.run.work import Chunk, Means
+from isde.score_tables import expected_cost, score_models
 from isde.scoring import Scoring
 from isde.subsets import SubsetFamily
 from isde.synthetic import make_structured
@@ -112,9 +117,9 @@ def limit() -> None:
     ]
     for name, X, k, n_tiles, bar in cases:
         family = SubsetFamily(X.shape[1], k)
-        plan = plan_pieces(family)
-        chosen = range(len(plan)) if n_tiles is None else np.random.default_rng(0).choice(len(plan), n_tiles, False)
-        tiles, rows = [build_tile(family, plan[i]) for i in chosen], folds_of(X)
+        pieces = plan_pieces(family)
+        chosen = range(len(pieces)) if n_tiles is None else np.random.default_rng(0).choice(len(pieces), n_tiles, False)
+        tiles, rows = [build_tile(family, pieces[i]) for i in chosen], folds_of(X)
         work = sum(tile.n_subsets for tile in tiles) * len(PAPER_GRID) * len(X) * rows.centres_of_fold[0].shape[1]
         everything = [Work.of(t, PAPER_GRID, np.ones((len(PAPER_GRID), len(t.position)), dtype=bool)) for t in tiles]
         unit, taken = [], []
@@ -248,16 +253,16 @@ def fits() -> None:
         )
 
 
-def tile_seconds(X_fit: np.ndarray, X_score: np.ndarray, family: SubsetFamily, tiles: list) -> list[float]:
-    """Busy seconds of one worker for each complete tile, as `ISDE.fit` computes them: all workers busy with tiles."""
-    cv_rows, held_out, grid = folds_of(X_fit), RowSet.of_samples(X_fit, X_score), BandwidthGrid.of(None)
+def chunk_seconds(X_fit: np.ndarray, X_score: np.ndarray, family: SubsetFamily, chunks: list[Chunk]) -> list[float]:
+    """Busy seconds of one worker for each chunk, as `ISDE.fit` does them: all workers busy with chunks."""
+    rows = KernelRows.of(X_fit, X_score, list(KFold(5).split(X_fit)), BandwidthGrid.of(None))
 
-    def timed(pieces: list) -> float:
+    def timed(chunk: Chunk) -> float:
         start = time.thread_time()  # of this worker only
-        scoring._score_tile(family, pieces, cv_rows, held_out, grid, scoring._serially)
+        score_chunk(rows, family, chunk, Means())
         return time.thread_time() - start
 
-    return Parallel(WORKERS, prefer="threads")(delayed(timed)(pieces) for pieces in tiles)
+    return Parallel(WORKERS, prefer="threads")(delayed(timed)(chunk) for chunk in chunks)
 
 
 def projected(
@@ -269,13 +274,13 @@ def projected(
     column (measured). Tiles in the order of the plan, where neighbours are alike, are cut into as many strata of equal
     work as tiles are drawn, and one is drawn from each with a chance in proportion to its work.
     """
-    plan = scoring._Plan.of(family, BandwidthGrid.of(None), WORKERS).tiles
-    work = np.array([sum(piece.cost for piece in pieces) + 24 * family.n_columns for pieces in plan])
+    chunks = kernel_chunks(family)
+    work = np.array([sum(piece.cost for piece in chunk.content) + 24 * family.n_columns for chunk in chunks])
     points = (np.arange(n_tiles) + np.random.default_rng(seed).random(n_tiles)) / n_tiles * work.sum()
     drawn = np.searchsorted(np.cumsum(work), points)
-    each = np.array(tile_seconds(X_fit, X_score, family, [plan[i] for i in drawn])) / work[drawn]
+    each = np.array(chunk_seconds(X_fit, X_score, family, [chunks[i] for i in drawn])) / work[drawn]
     whole = work.sum() / WORKERS
-    return each.mean() * whole, each.std(ddof=1) / np.sqrt(n_tiles) * whole, len(plan)
+    return each.mean() * whole, each.std(ddof=1) / np.sqrt(n_tiles) * whole, len(chunks)
 
 
 def projection() -> None:
@@ -284,13 +289,14 @@ def projection() -> None:
     For the checks tiles are made smaller than usual: there must be as many as workers take one by one, as at d = 50.
     """
     print("\nprojection: seconds of random tiles in proportion to their work, times all work")
-    tile_seconds(
-        np.random.default_rng(0).random((60, 3)), np.zeros((5, 3)), SubsetFamily(3, 3), plan_pieces(SubsetFamily(3, 3))
-    )
+    small = SubsetFamily(3, 3)
+    chunk_seconds(np.random.default_rng(0).random((60, 3)), np.zeros((5, 3)), small, list(kernel_chunks(small)))
     for d, k, m, n, n_tiles, slots in ((32, 3, 3000, 2000, 6, 500), (32, 4, 1000, 1000, 8, 2000)):
         X, family = scaled_structured([4, 3, 2, 1] * 3 + [2], m + n), SubsetFamily(d, k)
-        with patch.object(scoring, "TILE_SLOTS", slots):
-            assert scoring._Plan.of(family, BandwidthGrid.of(None), WORKERS).tiles_in_parallel
+        with patch.object(plan, "TILE_SLOTS", slots):
+            plan_pieces.cache_clear()
+            kernel_chunks.cache_clear()
+            assert LocalExecutor(WORKERS).means(len(kernel_chunks(family))).n_workers == 1
             whole = best_of(1, lambda: score_all(X[:m], X[m:], family))  # noqa: B023
             print(f"  d = {d}, k = {k}, m = {m:,}, n = {n:,}: {whole} measured, complete")
             for seed in range(3):
@@ -308,8 +314,10 @@ def projection() -> None:
 
 
 def score_all(X_fit: np.ndarray, X_score: np.ndarray, family: SubsetFamily) -> None:
-    folds, grid = list(KFold(5).split(X_fit)), BandwidthGrid.of(None)
-    scoring.score_family(X_fit, X_score, folds, family, grid, n_jobs=WORKERS, advance=lambda n: None)
+    X, m = np.concatenate([X_fit, X_score]), len(X_fit)
+    names = [str(c) for c in range(X.shape[1])]
+    split = np.arange(m), np.arange(m, len(X))
+    score_models(X, [split], family, resolve_marginal("kde"), n_jobs=WORKERS, names=names)
 
 
 def estimates() -> None:
@@ -324,9 +332,9 @@ def estimates() -> None:
     for name, X, m, k in cases:
         if X is None:
             continue
-        family, folds, grid = SubsetFamily(X.shape[1], k), list(KFold(5).split(X[:m])), BandwidthGrid.of(None)
+        family, split = SubsetFamily(X.shape[1], k), (np.arange(m), np.arange(m, len(X)))
         start, busy = time.perf_counter(), time.process_time()
-        said, memory = scoring.expected_cost(X[:m], X[m:], folds, family, grid, WORKERS)
+        said, memory = expected_cost(resolve_marginal("kde"), X, [split], family, WORKERS)
         took, share = time.perf_counter() - start, (time.process_time() - busy) / (time.perf_counter() - start)
         taken = best_of(1, score_all, X[:m], X[m:], family)
         # The estimate goes by the clock, as it must; `share` of it this process had a processor.
@@ -346,15 +354,20 @@ def peak_memory(n_jobs: int, allowed: int) -> tuple[float, float]:
     """MB beyond the data and what was loaded before, for some tiles of d = 50, k = 5; MB expected."""
     warnings.simplefilter("ignore")  # joblib's, of tiles that are not waited for
     X, family = scaled_structured([4, 3, 2, 1] * 5, 500), SubsetFamily(50, 5)
-    folds, grid, progress = list(KFold(5).split(X[:300])), BandwidthGrid.of(None), scoring._Progress(lambda n: None)
-    small = SubsetFamily(5, 3)
-    list(scoring._tile_scores(X[:300, :5], X[300:, :5], folds, small, grid, 1, progress))  # compiled code is loaded
+    score_all(X[:300, :5], X[300:, :5], SubsetFamily(5, 3))  # compiled code is loaded
+    rows = KernelRows.of(X[:300], X[300:], list(KFold(5).split(X[:300])), BandwidthGrid.of(None))
+    chunks = kernel_chunks(family)
     Path("/proc/self/clear_refs").write_text("5")
     before = resident("VmRSS")
     with config_context(working_memory=allowed):
-        expected = scoring._Plan.of(family, grid, n_jobs).memory
-        tiles = scoring._tile_scores(X[:300], X[300:], folds, family, grid, n_jobs, progress)
-        for _ in islice(tiles, max(6, 2 * n_jobs)):
+        executor = LocalExecutor(n_jobs)
+        means = executor.means(len(chunks))
+        at_once = executor.n_workers // means.n_workers
+        expected = at_once * max(expected_memory(rows.grid, chunk, means) for chunk in chunks)
+        done = executor.map(
+            lambda chunk, means: score_chunk(rows, family, chunk, means), chunks, lambda chunk: lambda share: None
+        )
+        for _ in islice(done, max(6, 2 * n_jobs)):
             pass
     return resident("VmHWM") - before, expected / 2**20
 
@@ -419,8 +432,8 @@ def copula() -> None:
     seconds_of_one = sgemm_seconds()[1]
     for n, d, k in ((300, 5, 3), (1000, 12, 3), (3000, 12, 3), (2000, 32, 3)):
         X = np.random.default_rng(0).normal(size=(n, d))
-        ranks = Scoring(k, alpha=None, n_jobs=WORKERS, random_state=0)
-        kernels = Scoring(k, marginal="kde", alpha=None, n_jobs=WORKERS, random_state=0)
+        ranks = Scoring.of(k, alpha=None, n_jobs=WORKERS, random_state=0)
+        kernels = Scoring.of(k, marginal="kde", alpha=None, n_jobs=WORKERS, random_state=0)
         kde = best_of(1, kernels.score, (X - X.min(axis=0)) / np.ptp(X, axis=0))
         plain = best_of(2, lambda: ranks.score(X, columns=False))  # noqa: B023
         whole = best_of(2, ranks.score, X)

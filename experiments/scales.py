@@ -28,7 +28,7 @@ from sklearn import datasets
 
 from isde import ISDE
 from isde.density import fit_product, scaling_for
-from isde.marginals import BlockFamily
+from isde.marginals.marginal import BlockFitter
 from isde.marginals.scales import CopulaStack, ScalesStack
 from isde.marginals.stack import StackMarginal
 from isde.partitions import Partition
@@ -42,7 +42,7 @@ FIT_ROWS, HELD_OUT_ROWS = 3000, 4000
 SHARED_NAMES = ("levine32_h2", "nilsson_rare", "kin8nm")
 SMALL = {"breast cancer": datasets.load_breast_cancer, "wine": datasets.load_wine, "iris": datasets.load_iris}
 OWN, COPULA, BOTH = "own scale", "normal scores", "both"
-FAMILIES: dict[str, BlockFamily] = {OWN: StackMarginal(), COPULA: CopulaStack(), BOTH: ScalesStack()}
+FAMILIES: dict[str, BlockFitter] = {OWN: StackMarginal(), COPULA: CopulaStack(), BOTH: ScalesStack()}
 
 
 def samples() -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
@@ -116,7 +116,7 @@ def compile_first() -> None:
     """The first seconds of a run are the compiler's: no fit shall pay for them."""
     X = np.random.default_rng(0).uniform(size=(100, 2))
     for family in FAMILIES.values():
-        family.fit_block(X, n_jobs=1).score_samples(X)
+        family.fit_blocks(X, [(0, 1)], n_jobs=1)[0].score_samples(X)
 
 
 def read() -> list[dict[str, str]]:

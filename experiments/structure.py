@@ -59,7 +59,7 @@ def isde_blocks(X: Matrix, k: int, seed: int) -> Partition:
     from isde.scoring import Scoring
 
     # What columns score by themselves is the same for every partition.
-    table = Scoring(max_block_size=k, random_state=seed).score(X, columns=False)
+    table = Scoring.of(max_block_size=k, random_state=seed).score(X, columns=False)
     return select_partition(table).partition
 
 
@@ -67,7 +67,7 @@ def kde_blocks(X: Matrix, k: int, seed: int) -> Partition:
     from isde.scoring import Scoring
 
     low, width = X.min(axis=0), np.ptp(X, axis=0)
-    table = Scoring(max_block_size=k, marginal="kde", alpha=None, random_state=seed).score((X - low) / width)
+    table = Scoring.of(max_block_size=k, marginal="kde", alpha=None, random_state=seed).score((X - low) / width)
     return select_partition(table).partition
 
 

@@ -23,8 +23,9 @@ from isde.chance import Chance, _kinds, all_margins, draw_chance
 from isde.errors import InputError, ISDEWarning
 from isde.marginals import resolve_marginal
 from isde.marginals.copula import CopulaScorer
-from isde.marginals.marginal import MarginalScores
-from isde.scores import score_models
+from isde.marginals.marginal import Traits
+from isde.run.work import Chunk, ChunkScores
+from isde.score_tables import score_models
 from isde.scoring import Scoring
 from isde.splits import draw_splits, resolve_split
 from isde.subsets import SubsetFamily
@@ -64,7 +65,7 @@ def descending(*values):
 
 def structure(**params):
     """Fast: one split."""
-    return Scoring(**({"max_block_size": 2, "marginal": "copula", "split": "paper", "random_state": 0} | params))
+    return Scoring.of(**({"max_block_size": 2, "marginal": "copula", "split": "paper", "random_state": 0} | params))
 
 
 @pytest.fixture
@@ -234,17 +235,25 @@ def test_subsets_are_of_as_many_groups_as_columns_or_of_two(d, k):
 class Recorder:
     """A scorer of two models that remembers the tables it was shown, and scores by nothing but them."""
 
-    by_ranks = True
+    traits = Traits(by_ranks=True)
+    n_models = 2
 
     def __init__(self):
         self.tables = []
 
-    def score_subsets(self, X_fit, X_score, family, *, n_jobs, advance):
+    def warn_few_rows(self, n_fit):
+        pass
+
+    def chunks(self, subsets):
+        return [Chunk(f"model {model}", len(subsets), 1.0, model) for model in (0, 1)]
+
+    def prepare(self, X_fit, X_score):
         self.tables.append((X_fit, X_score))
-        return tuple(
-            MarginalScores(scores, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
-            for scores in recorded_scores(X_fit, X_score, family)
-        )
+        return X_fit, X_score
+
+    def score(self, rows, subsets, chunk, means):
+        scores = recorded_scores(*rows, subsets)[chunk.model]
+        return ChunkScores.without_bandwidths(np.arange(len(subsets)), scores)
 
 
 def recorded_scores(X_fit, X_score, family):
@@ -411,7 +420,7 @@ def test_each_subset_is_charged_for_the_model_that_it_takes(rng):
     X[:, 2:] *= np.exp(1.5 * rng.normal(size=(150, 1)))
     scoring = structure()
     splits = draw_splits(resolve_split("paper", 0), X)
-    models = score_models(X, splits, max_block_size=2, scorer=CopulaScorer(), n_jobs=1, names=tuple("abcd"))
+    models = score_models(X, splits, SubsetFamily(4, 2), CopulaScorer(), n_jobs=1, names=tuple("abcd"))
     chance = draw_chance(CopulaScorer(), "paper", splits, SubsetFamily(4, 2), 150, None)
     charges = chance.charges(SubsetFamily(4, 2), 150, 0.05)
     assert len({float(of_model[-1]) for of_model in charges}) == 3
@@ -480,8 +489,8 @@ def test_single_columns_have_nothing_to_be_charged_for(pair):
 
 def test_by_default_it_is_five_percent_on_the_copula_scale(pair):
     default, five, half = (structure(alpha=alpha).score(pair, columns=False) for alpha in ("auto", 0.05, 0.5))
-    assert structure().level == 0.05
-    assert structure(marginal="kde").level is None
+    assert structure().alpha == 0.05
+    assert structure(marginal="kde").alpha is None
     assert default.charges.tobytes() == five.charges.tobytes()
     assert default.charges[3] > half.charges[3]
 
@@ -673,9 +682,7 @@ def test_permuted_columns_have_the_margins_of_chance_however_skewed_and_tied(k):
         X = np.floor(3 * np.exp(rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, 16))))
         X = np.column_stack([rng.permutation(column) for column in X.T])
         splits = draw_splits(resolve_split("paper", seed), X)
-        models = score_models(
-            X, splits, max_block_size=k, scorer=CopulaScorer(), n_jobs=1, names=tuple(map(str, range(16)))
-        )
+        models = score_models(X, splits, family, CopulaScorer(), n_jobs=1, names=tuple(map(str, range(16))))
         for margins, model in zip(permuted, models, strict=True):
             margins.append(all_margins(model)[family.of_size(k)])
     chance = drawn_by(CopulaScorer(), "paper", 4, k, n)

@@ -1,5 +1,7 @@
 """Dependence alone: ranks, Gaussians and kernels that keep the normal, each against its definition in scipy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,15 +10,19 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare, kstest, multivariate_normal, norm, rankdata
 
 import oracles
+from chunks import by_model
 from isde import score_subsets
 from isde.engine import direct, plan
 from isde.engine.grid import NORMAL_GRID, BandwidthGrid
-from isde.engine.scoring import choose_bandwidths, score_family
+from isde.engine.scoring import KernelRows, kernel_chunks, score_chunk
+from isde.engine.sums import choose_bandwidths
 from isde.errors import ISDEWarning
 from isde.marginals.copula import CopulaScorer, log_gaussian_copula, magnitude_scores
-from isde.marginals.kde import contiguous_folds
 from isde.normal_scores import normal_scores
+from isde.run.executors import workers
+from isde.run.work import Means
 from isde.scoring import Scoring
+from isde.splits import contiguous_folds
 from isde.subsets import SubsetFamily
 from oracles import QUADRATURE, ROUNDING, SINGLE_PRECISION
 
@@ -24,10 +30,6 @@ LENIENT = 1e-3
 """Probability that a test of fixed draws fails for nothing."""
 
 VECTORS = ("scores", "bandwidths", "errors", "gain_errors", "charges")
-
-
-def no_progress(n):
-    pass
 
 
 def same_bits(one, other):
@@ -262,9 +264,12 @@ def engine(Z_fit, Z_score, k, grid=None, n_jobs=1):
     """Scores and bandwidths by the fast path."""
     family, folds = SubsetFamily(Z_fit.shape[1], k), contiguous_folds(len(Z_fit), 5)
     grid = BandwidthGrid.of_normal_scores() if grid is None else grid
-    found = score_family(Z_fit, Z_score, folds, family, grid, n_jobs=n_jobs, advance=no_progress)
-    assert not found[2].any()
-    return found[:2]
+    (chunk,) = kernel_chunks(family)
+    with workers(n_jobs) as run:
+        found = score_chunk(KernelRows.of(Z_fit, Z_score, folds, grid), family, chunk, Means(run=run, n_workers=n_jobs))
+    assert not found.unsettled.any()
+    order = np.argsort(found.positions)
+    return found.scores[order], found.bandwidths[order]
 
 
 def given_grid(*bandwidths):
@@ -437,7 +442,7 @@ def three_models(X_fit, X_score, subset):
 
 def all_models(X_fit, X_score, k):
     family = SubsetFamily(X_fit.shape[1], k)
-    return CopulaScorer().score_subsets(X_fit, X_score, family, n_jobs=1, advance=no_progress)
+    return by_model(CopulaScorer(), X_fit, X_score, family)
 
 
 @pytest.mark.filterwarnings("ignore:Only .* rows to fit on:isde.errors.ISDEWarning")
@@ -475,7 +480,7 @@ def test_each_model_is_used_only_where_cross_validation_prefers_it(rng):
 def test_columns_that_determine_each_other_are_seen_though_no_gaussian_can_say_so(rng, transform):
     x = rng.normal(size=(300, 1))
     X = np.column_stack([x, transform(x), rng.normal(size=300)])
-    table = Scoring(2, marginal="copula", alpha=None, split="paper", random_state=0).score(X, columns=False)
+    table = Scoring.of(2, marginal="copula", alpha=None, split="paper", random_state=0).score(X, columns=False)
     assert table[0, 1] > 1
     assert abs(table[0, 2]) < 0.1
 
@@ -483,7 +488,7 @@ def test_columns_that_determine_each_other_are_seen_though_no_gaussian_can_say_s
 @pytest.mark.parametrize("kind", ["constant but for one row in ten", "constant", "integers"])
 def test_independent_columns_with_heavy_ties_gain_nothing(rng, kind):
     X = COLUMNS[kind](rng, (400, 4))
-    table = Scoring(3, marginal="copula", alpha=None, split="density", random_state=0).score(X, columns=False)
+    table = Scoring.of(3, marginal="copula", alpha=None, split="density", random_state=0).score(X, columns=False)
     assert np.isfinite(table.scores).all()
     assert np.abs(table.scores).max() < 0.05
 
@@ -491,7 +496,7 @@ def test_independent_columns_with_heavy_ties_gain_nothing(rng, kind):
 def test_dependence_of_columns_with_heavy_ties_is_seen(rng):
     common = rng.integers(3, size=400)
     X = np.column_stack([common, common, rng.integers(3, size=400)]).astype(float)
-    table = Scoring(3, marginal="copula", alpha=None, split="density", random_state=0).score(X, columns=False)
+    table = Scoring.of(3, marginal="copula", alpha=None, split="density", random_state=0).score(X, columns=False)
     assert table[0, 1] > 0.3
     assert table[0, 2] < 0.05
 
@@ -501,7 +506,7 @@ def test_dependence_of_columns_with_heavy_ties_is_seen(rng):
 @pytest.mark.parametrize("split", ["structure", "density", "paper"])
 def test_few_rows_are_no_obstacle(rng, split, n):
     X = np.column_stack([rng.normal(size=(n, 2)), rng.integers(2, size=n), np.arange(n) == 1])
-    table = Scoring(3, marginal="copula", alpha=None, split=split, random_state=0).score(X, columns=False)
+    table = Scoring.of(3, marginal="copula", alpha=None, split=split, random_state=0).score(X, columns=False)
     assert np.isfinite(table.scores).all()
     assert table.scores[:4].tolist() == [0.0] * 4
 
@@ -516,7 +521,7 @@ def test_fewer_rows_than_folds_are_said(rng):
 
 
 def table(X, columns, split="paper", alpha="auto"):
-    scoring = Scoring(3, marginal="copula", split=split, alpha=alpha, random_state=0)
+    scoring = Scoring.of(3, marginal="copula", split=split, alpha=alpha, random_state=0)
     return scoring.score(np.ascontiguousarray(X), columns=columns)
 
 
@@ -544,8 +549,6 @@ def test_with_what_columns_score_alone_gains_still_do_not_change(rng, transform)
 
 def test_the_table_is_the_same_bits_for_any_number_of_workers(rng):
     X = curved(rng, 900)
-    one, two = (
-        Scoring(3, marginal="copula", split="paper", alpha=None, random_state=0, n_jobs=n_jobs).score(X, columns=False)
-        for n_jobs in (1, 2)
-    )
+    scoring = Scoring.of(3, marginal="copula", split="paper", alpha=None, random_state=0)
+    one, two = (replace(scoring, n_jobs=n_jobs).score(X, columns=False) for n_jobs in (1, 2))
     same_bits(one, two)

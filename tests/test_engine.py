@@ -13,8 +13,13 @@ from sklearn import config_context
 from sklearn.model_selection import KFold
 
 from isde import score_subsets
-from isde.engine import direct, kernels, plan, products, scoring
+from isde.engine import direct, kernels, plan, products, scoring, sums
 from isde.engine.grid import PAPER_GRID, BandwidthGrid
+from isde.engine.scoring import KernelRows
+from isde.marginals import resolve_marginal
+from isde.run.executors import LocalExecutor
+from isde.run.work import ChunkScores, Means
+from isde.score_tables import expected_cost
 from isde.subsets import SubsetFamily
 
 FLOAT32_SUMS = 1e-5  # nats: what float32 rounding of the sums may do to a score
@@ -22,8 +27,16 @@ BANDWIDTH_TIE = 1e-6  # nats: cross-validated scores this close count as tied
 EXACT = 1e-11  # relative: float64 log-sum-exp
 
 
-def no_progress(n):
-    pass
+def engine_scores(rows, subsets, means=Means()):  # noqa: B008 (frozen)
+    """Of all subsets in their order."""
+    parts = [scoring.score_chunk(rows, subsets, chunk, means) for chunk in scoring.kernel_chunks(subsets)]
+    order = np.argsort(np.concatenate([part.positions for part in parts]))
+    values = {
+        name: np.concatenate([getattr(part, name) for part in parts])[order]
+        for name in ("positions", "scores", "bandwidths", "unsettled")
+    }
+    assert values["positions"].tolist() == list(range(len(subsets)))
+    return ChunkScores(**values)
 
 
 def scaled(X):
@@ -67,9 +80,8 @@ GRIDS = {"paper's, growing": BandwidthGrid.of(None), "given": BandwidthGrid.of(n
 def assert_equals_twin(X_fit, X_score, k, grid):
     folds = list(KFold(5).split(X_fit))
     family = SubsetFamily(X_fit.shape[1], k)
-    scores, bandwidths, unsettled = scoring.score_family(
-        X_fit, X_score, folds, family, grid, n_jobs=1, advance=no_progress
-    )
+    found = engine_scores(KernelRows.of(X_fit, X_score, folds, grid), family)
+    scores, bandwidths, unsettled = found.scores, found.bandwidths, found.unsettled
     for i, subset in enumerate(family):
         S = list(subset)
         bandwidth, settled = direct.choose_bandwidth(X_fit[:, S], folds, grid)
@@ -125,9 +137,8 @@ def test_proving_bandwidths_away_changes_no_choice_and_saves_half_the_work():
     family, grid = SubsetFamily(5, 5), BandwidthGrid.of(PAPER_GRID)
     tile = plan.build_tile(family, plan.plan_pieces(family)[0])
     rows = products.RowSet.of_folds(X, list(KFold(5).split(X)))
-    with scoring.workers(1) as run:
-        searches = [products.BandwidthSearch(tile, rows, grid, run, prove=prove) for prove in (False, True)]
-        (full, _), (proved, _) = (search.best() for search in searches)
+    searches = [products.BandwidthSearch(tile, rows, grid, Means().run, prove=prove) for prove in (False, True)]
+    (full, _), (proved, _) = (search.best() for search in searches)
     real = tile.position >= 0
     np.testing.assert_array_equal(full[real], proved[real])
     assert searches[0].evaluations == len(PAPER_GRID) * len(family)
@@ -139,11 +150,10 @@ def test_no_bound_is_below_the_score_it_bounds():
     family, grid = SubsetFamily(4, 4), BandwidthGrid.of(PAPER_GRID)
     tile = plan.build_tile(family, plan.plan_pieces(family)[0])
     rows = products.RowSet.of_folds(X, list(KFold(5).split(X)))
-    with scoring.workers(1) as run:
-        full = products.BandwidthSearch(tile, rows, grid, run, prove=False)
-        full._evaluate(full._first_round())
-        coarse = products.BandwidthSearch(tile, rows, grid, run)
-        coarse._evaluate(coarse._first_round())
+    full = products.BandwidthSearch(tile, rows, grid, Means().run, prove=False)
+    full._evaluate(full._first_round())
+    coarse = products.BandwidthSearch(tile, rows, grid, Means().run)
+    coarse._evaluate(coarse._first_round())
     grid, real = slice(0, len(PAPER_GRID)), np.flatnonzero(tile.position >= 0)
     assert (coarse._bounds(grid, real) >= full._scores(grid, real) - 1e-6).all()
 
@@ -190,7 +200,7 @@ def test_any_number_of_workers_and_threads_or_processes_give_the_same_bits(d, k,
 def test_one_block_gets_the_bandwidth_of_the_slow_twin(n_columns):
     X = ordinary(n=120, d=n_columns)
     folds, grid = list(KFold(5).split(X)), BandwidthGrid.of(None)
-    found = scoring.choose_bandwidths(X, [range(n_columns)], folds, grid, 2)
+    found = sums.choose_bandwidths(X, [range(n_columns)], folds, grid, 2)
     expected = direct.choose_bandwidth(X, folds, grid)
     assert found[0][0] == pytest.approx(expected[0], rel=1e-12)
     assert found[1][0] == expected[1]
@@ -201,7 +211,7 @@ def test_blocks_fitted_together_get_the_bandwidths_they_get_alone(data):
     X = np.hstack([data(), ordinary(seed=1, d=3)])
     blocks = [(0,), (1, 4), (5,), (2, 3, 6)]
     folds, grid = list(KFold(5).split(X)), BandwidthGrid.of(None)
-    found, settled = scoring.choose_bandwidths(X, blocks, folds, grid, 1)
+    found, settled = sums.choose_bandwidths(X, blocks, folds, grid, 1)
     for i, block in enumerate(blocks):
         expected = direct.choose_bandwidth(X[:, list(block)], folds, grid)
         assert found[i] == pytest.approx(expected[0], rel=1e-12)
@@ -215,7 +225,7 @@ def test_log_densities_equal_the_definition_near_and_far(h, n_centres):
     centres, rows = rng.normal(size=(n_centres, 3)), rng.normal(size=(50, 3))
     rows[0] = 1e6
     expected = direct.log_kernel_sums(rows, centres, np.array([h]))[0]
-    np.testing.assert_allclose(scoring.log_kernel_sums(rows, centres, h, 1), expected, rtol=EXACT, atol=EXACT)
+    np.testing.assert_allclose(sums.log_kernel_sums(rows, centres, h, 1), expected, rtol=EXACT, atol=EXACT)
 
 
 @pytest.mark.parametrize("n_bandwidths", [1, 4, 5, 9])
@@ -224,18 +234,18 @@ def test_sums_of_a_ladder_are_those_of_its_bandwidths_near_and_far(n_bandwidths,
     rng = np.random.default_rng(0)
     centres, rows = rng.normal(size=(n_centres, 2)), rng.normal(size=(40, 2))
     rows[0], rows[1] = 1e6, 30.0
-    found = scoring.log_kernel_sums_of_ladder(rows, centres, 0.5, n_bandwidths, 1)
+    found = sums.log_kernel_sums_of_ladder(rows, centres, 0.5, n_bandwidths, 1)
     expected = direct.log_kernel_sums(rows, centres, 0.5 / 2.0 ** np.arange(n_bandwidths))
     np.testing.assert_allclose(found, expected, rtol=EXACT, atol=EXACT + 1e-15 * 4**n_bandwidths)  # powers of powers
-    assert found.tobytes() == scoring.log_kernel_sums_of_ladder(rows, centres, 0.5, n_bandwidths, 2).tobytes()
+    assert found.tobytes() == sums.log_kernel_sums_of_ladder(rows, centres, 0.5, n_bandwidths, 2).tobytes()
 
 
 def test_log_densities_do_not_depend_on_batches_or_workers():
     rng = np.random.default_rng(0)
     centres, rows = rng.normal(size=(300, 2)), rng.normal(size=(1000, 2))
-    whole = scoring.log_kernel_sums(rows, centres, 0.2, 1)
-    assert whole.tobytes() == scoring.log_kernel_sums(rows, centres, 0.2, 2).tobytes()
-    parts = [scoring.log_kernel_sums(rows[i : i + 137], centres, 0.2, 1) for i in range(0, 1000, 137)]
+    whole = sums.log_kernel_sums(rows, centres, 0.2, 1)
+    assert whole.tobytes() == sums.log_kernel_sums(rows, centres, 0.2, 2).tobytes()
+    parts = [sums.log_kernel_sums(rows[i : i + 137], centres, 0.2, 1) for i in range(0, 1000, 137)]
     assert whole.tobytes() == np.concatenate(parts).tobytes()
 
 
@@ -253,10 +263,14 @@ def test_the_float32_kernel_is_right_over_its_whole_range_and_never_denormal():
 @pytest.mark.parametrize("n_jobs", [1, 2, 8, 64])
 @pytest.mark.parametrize("allowed", [64, 256, 1024])
 def test_memory_stays_within_what_is_allowed_whatever_the_number_of_workers(n_jobs, allowed):
-    with config_context(working_memory=allowed):
-        found = scoring._Plan.of(SubsetFamily(50, 5), BandwidthGrid.of(None), n_jobs)
-    assert found.memory <= allowed * 2**20
-    slots = [sum(piece.n_blocks for piece in tile) * kernels.LEFT * kernels.RIGHT for tile in found.tiles]
+    chunks, grid = scoring.kernel_chunks(SubsetFamily(50, 5)), BandwidthGrid.of(None)
+    for n_tasks in (1, len(chunks)):
+        with config_context(working_memory=allowed):
+            executor = LocalExecutor(n_jobs)
+            means, n_workers = executor.means(n_tasks), executor.n_workers
+        at_once = n_workers // means.n_workers
+        assert at_once * max(scoring.expected_memory(grid, chunk, means) for chunk in chunks) <= allowed * 2**20
+    slots = [sum(piece.n_slots for piece in chunk.content) for chunk in chunks]
     assert max(slots) <= max(plan.TILE_SLOTS, plan.MOST_ROWS**2)
 
 
@@ -265,20 +279,22 @@ def test_arrays_stay_within_the_memory_expected():
     folds = list(KFold(5).split(X))
     tracemalloc.start()
     try:
-        scoring.score_family(X, X, folds, family, grid, n_jobs=1, advance=no_progress)
+        engine_scores(KernelRows.of(X, X, folds, grid), family)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     # Zeros that are never touched are traced too: arrays for all the bandwidths that the grid may grow to.
     never_touched = 17 * 2 * grid.reach * plan.TILE_SLOTS
-    assert peak < scoring._Plan.of(family, grid, 1).memory + never_touched
+    (chunk,) = scoring.kernel_chunks(family)
+    assert peak < scoring.expected_memory(grid, chunk, Means()) + never_touched
 
 
-def test_less_memory_means_more_tiles_and_the_same_bits():
-    X = ordinary(n=200, d=14)
+def test_less_memory_means_smaller_parts_of_the_same_chunks_and_the_same_bits():
+    X, chunks = ordinary(n=200, d=14), scoring.kernel_chunks(SubsetFamily(14, 4))
     whole = score_subsets(X[:120], X[120:], max_block_size=4)
     with config_context(working_memory=13):
-        assert len(scoring._Plan.of(SubsetFamily(14, 4), BandwidthGrid.of(None), 1).tiles) > 2
+        slots = scoring._slots_allowed(BandwidthGrid.of(None), LocalExecutor(1).means(1))
+        assert len(plan.into_tiles(chunks[0].content, slots)) > 2
         parts = [score_subsets(X[:120], X[120:], max_block_size=4, n_jobs=n_jobs) for n_jobs in (1, 2)]
     for table in parts:
         assert table.scores.tobytes() == whole.scores.tobytes()
@@ -287,11 +303,11 @@ def test_less_memory_means_more_tiles_and_the_same_bits():
 
 def test_a_verbose_run_says_what_it_will_cost_and_how_far_it_is(capsys):
     X = ordinary(n=200, d=5)
-    advanced = []
-    family, folds = SubsetFamily(5, 3), list(KFold(5).split(X))
-    scoring.score_family(X, X[:50], folds, family, GRIDS["given"], n_jobs=1, advance=advanced.append)
-    assert sum(advanced) == len(family)
-    assert len(advanced) > 1
+    shares = []
+    rows = KernelRows.of(X, X[:50], list(KFold(5).split(X)), GRIDS["given"])
+    engine_scores(rows, SubsetFamily(5, 3), Means(report=shares.append))
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] < 1
     score_subsets(X, X[:50], max_block_size=3, verbose=1)
     said = capsys.readouterr()
     assert said.out == ""
@@ -300,8 +316,12 @@ def test_a_verbose_run_says_what_it_will_cost_and_how_far_it_is(capsys):
 
 def test_the_expected_cost_grows_with_the_work():
     X = ordinary(n=400, d=6)
-    costs = [
-        scoring.expected_cost(X, X, list(KFold(5).split(X)), SubsetFamily(6, k), GRIDS["given"], 1) for k in (1, 6)
-    ]
-    assert costs[1][1] > costs[0][1] > 0
-    assert costs[0][0] > 0
+    kernels, one_split = resolve_marginal("kde"), [(np.arange(200), np.arange(200, 400))]
+
+    def cost(n_columns, n_splits):
+        return expected_cost(kernels, X[:, :n_columns], n_splits * one_split, SubsetFamily(n_columns, 6), 1)
+
+    small, large, many = cost(1, 1), cost(6, 1), cost(6, 100)
+    assert large[1] > small[1] > 0  # bytes
+    assert many[1] == large[1]
+    assert many[0] > 20 * large[0] > 0  # seconds: a hundred times, however noisy the machine

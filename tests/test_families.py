@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from sklearn.model_selection import ShuffleSplit
 
-from isde import ISDE, SubsetScores, fit_blocks, load, score_subsets, scores
+from isde import ISDE, SubsetScores, fit_blocks, load, score_subsets, score_tables
 from isde.cli.fit import command as fit_command
 from isde.errors import InputError
 from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES, resolve_marginal
 from isde.marginals.gaussian import GaussianMarginal
-from isde.scores import average_scores, best_scores
+from isde.score_tables import average_scores, best_scores
 
 
 def test_a_list_scores_each_subset_by_its_best_family(rows):
@@ -55,15 +55,15 @@ def test_zero_keeps_its_meaning_in_a_list(rng):
     X = rng.normal(size=(200, 1)) + 5
     alone, listed = (fit_blocks(X, [(0,)], marginal) for marginal in ("gaussian-zero-mean", ["gaussian-zero-mean"]))
     np.testing.assert_array_equal(alone.score_samples(X), listed.score_samples(X))
-    assert not resolve_marginal(["gaussian", "kde"]).zero_mean
-    assert resolve_marginal(["gaussian", "gaussian-zero-mean"]).zero_mean
+    assert not resolve_marginal(["gaussian", "kde"]).traits.keeps_zero
+    assert resolve_marginal(["gaussian", "gaussian-zero-mean"]).traits.keeps_zero
 
 
 def test_the_folds_that_choose_a_family_for_a_block_are_those_asked_for(rng):
     class Counting(GaussianMarginal):
-        def fit_block(self, X, *, n_jobs):
+        def fit_blocks(self, X, blocks, *, n_jobs):
             seen.append(len(X))
-            return super().fit_block(X, n_jobs=n_jobs)
+            return super().fit_blocks(X, blocks, n_jobs=n_jobs)
 
     seen = []
     fit_blocks(rng.normal(size=(90, 1)), [(0,)], [Counting()], cv=3)
@@ -116,9 +116,9 @@ def test_progress_of_a_list_counts_every_family(rows, monkeypatch):
         announced.append(total)
         yield done.append
 
-    monkeypatch.setattr(scores, "progress_bar", counting)
+    monkeypatch.setattr(score_tables, "progress_bar", counting)
     table = score_subsets(rows[:60], rows[60:], max_block_size=2, marginal=["gaussian", "kde"])
-    assert announced == [sum(done)] == [len(table)]
+    assert announced == [sum(done)] == [2 * len(table)]
 
 
 # --- one family to find the blocks, another to describe them ---------------------------------------------------

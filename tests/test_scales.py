@@ -8,12 +8,13 @@ from scipy.stats import kstest, multivariate_normal, norm
 
 import isde
 import oracles
+from chunks import fit_one
 from isde.density import Scaling, fit_product
 from isde.engine import scales, stacking
 from isde.engine.scales import Effort
 from isde.engine.splines import CLOSE, CLOSE_SLOPE, MOST_KNOTS, ColumnLaw, Spline
 from isde.errors import ISDEWarning
-from isde.marginals.marginal import fit_each_block
+from isde.marginals.marginal import fit_shuffled
 from isde.marginals.scales import CopulaBlock, CopulaStack, ScalesBlock, ScalesStack
 from isde.marginals.stack import StackBlock, StackMarginal
 from oracles import ROUNDING, monte_carlo
@@ -316,7 +317,7 @@ def test_the_marginal_of_a_column_is_the_integral_over_the_other(blocks, grids, 
 @pytest.mark.parametrize("family", [CopulaStack(), ScalesStack()])
 def test_marginals_of_marginals_and_columns_in_any_order(rng, family):
     X = skewed(rng, 150, 3)
-    block = family.fit_block(X, n_jobs=1)
+    block = fit_one(family, X)
     np.testing.assert_allclose(
         block.marginal([2, 0, 1]).score_samples(X[:, [2, 0, 1]]), block.score_samples(X), rtol=0, atol=ROUNDING
     )
@@ -530,17 +531,17 @@ def padded(experts, n_kernels):
 
 def test_a_block_has_the_scales_that_have_weight(rng):
     X = skewed(rng, 120)
-    assert CopulaStack().fit_block(X, n_jobs=1).kind == "copula"
-    assert ScalesStack().fit_block(X, n_jobs=1).kind == "two-scales"
+    assert fit_one(CopulaStack(), X).kind == "copula"
+    assert fit_one(ScalesStack(), X).kind == "two-scales"
     pair = rng.normal(size=(200, 2))
     plane = np.column_stack([pair, pair.sum(axis=1)])  # flat as it is, and bent on normal scores
-    assert ScalesStack().fit_block(plane, n_jobs=1).kind == "stack"
+    assert fit_one(ScalesStack(), plane).kind == "stack"
 
 
 @pytest.mark.parametrize("family", [CopulaStack(), ScalesStack()])
 @pytest.mark.parametrize("draw", [skewed, ring, half_zeros])
 def test_columns_of_fitted_blocks_integrate_to_one(rng, family, draw):
-    block = family.fit_block(draw(rng, 150), n_jobs=1)
+    block = fit_one(family, draw(rng, 150))
     splines = block.splines if block.kind == "copula" else block.copula.splines
     for j in range(2):
         # Narrow where the column is: even steps of normal scores, too.
@@ -552,7 +553,7 @@ def test_columns_of_fitted_blocks_integrate_to_one(rng, family, draw):
 
 def test_a_column_alone_has_the_stack_of_its_own_scale(rng):
     X = skewed(rng, 100, 1)
-    own, *others = (family.fit_block(X, n_jobs=1) for family in (StackMarginal(), CopulaStack(), ScalesStack()))
+    own, *others = (fit_one(family, X) for family in (StackMarginal(), CopulaStack(), ScalesStack()))
     for block in others:
         assert block.kind == "stack"
         np.testing.assert_array_equal(block.score_samples(X), own.score_samples(X))
@@ -582,14 +583,14 @@ def test_units_of_columns_shift_log_densities_by_the_jacobian(rng, family):
 @pytest.mark.parametrize("family", [CopulaStack(), ScalesStack()])
 def test_columns_in_another_order_have_the_same_density(rng, family):
     X = skewed(rng, 200)
-    here, there = (family.fit_block(np.ascontiguousarray(rows), n_jobs=1) for rows in (X, X[:, ::-1]))
+    here, there = (fit_one(family, np.ascontiguousarray(rows)) for rows in (X, X[:, ::-1]))
     np.testing.assert_allclose(there.score_samples(X[:, ::-1]), here.score_samples(X), rtol=0, atol=0.02)
 
 
 @pytest.mark.parametrize("family", [CopulaStack(), ScalesStack()])
 def test_blocks_side_by_side_are_those_one_by_one_to_the_bit(rng, family):
     X, blocks = skewed(rng, 120, 4), [(0, 1), (2,), (3, 2)]
-    alone, together = (fit_each_block(family, X, blocks, n_jobs=n_jobs) for n_jobs in (1, 2))
+    alone, together = (fit_shuffled(family, X, blocks, n_jobs=n_jobs) for n_jobs in (1, 2))
     for columns, here, there in zip(blocks, alone, together, strict=True):
         np.testing.assert_array_equal(here.score_samples(X[:, columns]), there.score_samples(X[:, columns]))
 
@@ -597,8 +598,7 @@ def test_blocks_side_by_side_are_those_one_by_one_to_the_bit(rng, family):
 def test_the_bandwidths_given_are_those_of_the_own_scale(rng):
     X = ring(rng, 100)
     block, default, fewer_folds = (
-        family.fit_block(X, n_jobs=1)
-        for family in (ScalesStack([0.1, 0.4]), ScalesStack(), ScalesStack([0.1, 0.4], cv=2))
+        fit_one(family, X) for family in (ScalesStack([0.1, 0.4]), ScalesStack(), ScalesStack([0.1, 0.4], cv=2))
     )
     assert set(block.own.bandwidths) <= {0.4, 0.2, 0.1}
     assert set(block.copula.scores.bandwidths) <= {1.0, 0.5, 0.25, 0.125}
@@ -610,5 +610,5 @@ def test_the_bandwidths_given_are_those_of_the_own_scale(rng):
 def test_fewer_rows_than_folds_mean_fewer_folds_and_a_warning(rng, family):
     X = skewed(rng, 4)
     with pytest.warns(ISDEWarning, match="Only 4 rows to fit on for cv=5 folds"):
-        block = family.fit_block(X, n_jobs=1)
+        block = fit_one(family, X)
     assert np.isfinite(block.score_samples(X)).all()

@@ -7,6 +7,7 @@ import pytest
 from sklearn.model_selection import KFold, ShuffleSplit
 
 import oracles
+from chunks import by_model
 from isde import ISDE, load, score_subsets, select_partition
 from isde.chance import draw_chance
 from isde.marginals import resolve_marginal
@@ -26,10 +27,6 @@ SPLITS = {
 }
 
 
-def no_progress(n):
-    pass
-
-
 @pytest.fixture
 def skewed(rng):
     """140 rows: a pair that depends, a column alone; long tails."""
@@ -40,10 +37,7 @@ def skewed(rng):
 
 def scored_by(scorer, X, split, family):
     """Scores and bandwidths of each model in each split, two lists of (models, splits, subsets)."""
-    found = [
-        scorer.score_subsets(X[fit], X[score], family, n_jobs=1, advance=no_progress)
-        for fit, score in draw_splits(resolve_split(split, 0), X)
-    ]
+    found = [by_model(scorer, X[fit], X[score], family) for fit, score in draw_splits(resolve_split(split, 0), X)]
     return [
         np.array([[getattr(m, name) for m in one] for one in found]).swapaxes(0, 1) for name in ("scores", "bandwidths")
     ]
@@ -66,7 +60,7 @@ def test_a_score_is_the_best_model_by_its_mean_over_splits_plus_what_columns_sco
     best, every = scores.mean(axis=1).argmax(axis=0), np.arange(len(FAMILY))
     together = scores.mean(axis=1)[best, every]
     alone = [columns.mean(axis=0)[list(S)].sum() for S in FAMILY]
-    scoring = Scoring(3, marginal="copula", split=split, alpha=None, random_state=0)
+    scoring = Scoring.of(3, marginal="copula", split=split, alpha=None, random_state=0)
     found, dependence = (scoring.score(X, tuple("abc"), columns=columns) for columns in (True, False))
     np.testing.assert_allclose(dependence.scores, together, rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(found.scores, together + alone, rtol=0, atol=ROUNDING)
@@ -93,7 +87,7 @@ def test_with_charges_the_best_model_is_the_best_after_charges(skewed):
     charges = np.array(draw_chance(CopulaScorer(), "paper", splits, FAMILY, 140, None).charges(FAMILY, 140, 0.3))
     objectives = scores.mean(axis=1) - charges
     best, every = objectives.argmax(axis=0), np.arange(len(FAMILY))
-    scoring = Scoring(3, marginal="copula", split="paper", alpha=0.3, random_state=0)
+    scoring = Scoring.of(3, marginal="copula", split="paper", alpha=0.3, random_state=0)
     for columns in (True, False):
         found = scoring.score(skewed, columns=columns)
         np.testing.assert_array_equal(found.charges, charges[best, every])
@@ -103,7 +97,7 @@ def test_with_charges_the_best_model_is_the_best_after_charges(skewed):
 
 
 def test_what_columns_score_alone_has_no_say_in_the_structure(skewed):
-    scoring = Scoring(3, marginal="copula", split="paper", random_state=0)
+    scoring = Scoring.of(3, marginal="copula", split="paper", random_state=0)
     with_, without = (scoring.score(skewed, columns=columns) for columns in (True, False))
     assert without.scores[:3].tolist() == [0.0] * 3
     assert select_partition(with_).partition == select_partition(without).partition == ((0, 1), (2,))
@@ -113,7 +107,7 @@ def test_what_columns_score_alone_has_no_say_in_the_structure(skewed):
 @pytest.mark.parametrize("far", [1e9, 1e12, 1e30])
 def test_a_row_however_far_has_no_say_in_the_structure(skewed, far):
     skewed[7, 0] = far
-    scoring = Scoring(3, marginal="copula", split="paper", random_state=0)
+    scoring = Scoring.of(3, marginal="copula", split="paper", random_state=0)
     with_, without = (scoring.score(skewed, columns=columns) for columns in (True, False))
     np.testing.assert_allclose(with_.gains, without.gains, rtol=0, atol=ROUNDING)
     assert select_partition(with_).partition == select_partition(with_.restrict(2)).partition == ((0, 1), (2,))
@@ -121,7 +115,7 @@ def test_a_row_however_far_has_no_say_in_the_structure(skewed, far):
 
 def test_gains_scored_by_themselves_survive_in_a_file(skewed, tmp_path):
     skewed[7, 0] = 1e12
-    table = Scoring(3, marginal="copula", split="paper", random_state=0).score(skewed)
+    table = Scoring.of(3, marginal="copula", split="paper", random_state=0).score(skewed)
     table.save(tmp_path / "table.isde")
     np.testing.assert_array_equal(load(tmp_path / "table.isde").gains, table.gains)
 
@@ -135,7 +129,7 @@ def test_rescaling_has_no_say_in_the_order_of_values(skewed, far):
 
 def test_how_blocks_are_described_has_no_say_either(skewed):
     one, other = (
-        Scoring(2, marginal=marginal, split="paper", random_state=0).score(skewed)
+        Scoring.of(2, marginal=marginal, split="paper", random_state=0).score(skewed)
         for marginal in ("copula", "copula+stack")
     )
     for name in ("scores", "bandwidths", "charges"):
@@ -145,19 +139,19 @@ def test_how_blocks_are_described_has_no_say_either(skewed):
 @pytest.mark.parametrize("marginal", ["kde", "gaussian"])
 def test_on_the_datas_own_scale_scores_are_the_mean_over_splits(rows, marginal):
     expected = scored_by(resolve_marginal(marginal), rows, "density", FAMILY)[0][0].mean(axis=0)
-    scoring = Scoring(3, marginal=marginal, split="density", random_state=0)
+    scoring = Scoring.of(3, marginal=marginal, split="density", random_state=0)
     for columns in (True, False):  # scores hold their columns already
         np.testing.assert_allclose(scoring.score(rows, columns=columns).scores, expected, rtol=0, atol=ROUNDING)
 
 
 def test_of_several_families_each_subset_takes_the_best(rows):
     each = [scored_by(resolve_marginal(m), rows, "paper", FAMILY)[0][0].mean(axis=0) for m in ("kde", "gaussian")]
-    found = Scoring(3, marginal=["kde", "gaussian"], split="paper", random_state=0).score(rows)
+    found = Scoring.of(3, marginal=["kde", "gaussian"], split="paper", random_state=0).score(rows)
     np.testing.assert_allclose(found.scores, np.max(each, axis=0), rtol=0, atol=ROUNDING)
 
 
 def test_with_a_penalty_all_rows_are_fitted_and_scored(rows):
-    found = Scoring(3, marginal="gaussian", penalty="bic").score(rows)
+    found = Scoring.of(3, marginal="gaussian", penalty="bic").score(rows)
     price = 0.5 * np.log(120) / 120
     for S in FAMILY:
         parameters = len(S) + len(S) * (len(S) + 1) // 2
@@ -168,14 +162,14 @@ def test_with_a_penalty_all_rows_are_fitted_and_scored(rows):
 def test_a_model_has_the_table_of_its_rescaled_rows_in_the_units_of_the_data(skewed):
     model = ISDE(3, split="paper", random_state=0).fit(skewed)
     low, width = skewed.min(axis=0), np.ptp(skewed, axis=0)
-    scaled = Scoring(3, split="paper", random_state=0).score((skewed - low) / width)
+    scaled = Scoring.of(3, split="paper", random_state=0).score((skewed - low) / width)
     units = [np.log(width[list(S)]).sum() for S in FAMILY]
     np.testing.assert_allclose(model.subset_scores_.scores, scaled.scores - units, rtol=0, atol=ROUNDING)
     np.testing.assert_array_equal(model.subset_scores_.charges, scaled.charges)
 
 
 def test_the_seed_draws_the_splits(skewed):
-    scoring = Scoring(2, marginal="copula", split="paper", alpha=None, random_state=0)
+    scoring = Scoring.of(2, marginal="copula", split="paper", alpha=None, random_state=0)
     one, again, other = (replace(scoring, random_state=seed).score(skewed, columns=False) for seed in (0, 0, 1))
     assert one.scores.tobytes() == again.scores.tobytes()
     assert one.scores.tobytes() != other.scores.tobytes()
@@ -185,19 +179,17 @@ def test_parameters_that_do_not_go_together_are_refused_before_anything_is_score
     monkeypatch.setattr("isde.scoring.score_models", lambda *args, **kwargs: pytest.fail("scored"))
     for params in ({"alpha": 7}, {"marginal": "kde", "alpha": 0.1}, {"penalty": "bic"}, {"marginal": "splines"}):
         with pytest.raises(ValueError, match=r"alpha|penalty|unknown"):
-            Scoring(2, **params).score(skewed)
+            Scoring.of(2, **params).score(skewed)
 
 
 # --- rows given ------------------------------------------------------------------------------------------------
 
 
 def test_rows_to_fit_on_and_to_score_can_be_given(skewed):
-    models = CopulaScorer().score_subsets(skewed[:80], skewed[80:], FAMILY, n_jobs=1, advance=no_progress)
+    models = by_model(CopulaScorer(), skewed[:80], skewed[80:], FAMILY)
     low, width = skewed.min(axis=0), np.ptp(skewed, axis=0)
     U = (skewed - low) / width
-    (alone,) = resolve_marginal("stack").score_subsets(
-        U[:80], U[80:], SubsetFamily(3, 1), n_jobs=1, advance=no_progress
-    )
+    (alone,) = by_model(resolve_marginal("stack"), U[:80], U[80:], SubsetFamily(3, 1))
     columns = alone.scores - np.log(width)
     expected = np.max([m.scores for m in models], axis=0) + [columns[list(S)].sum() for S in FAMILY]
     found = score_subsets(skewed[:80], skewed[80:], max_block_size=3, marginal="copula", names=tuple("abc"))
@@ -210,15 +202,9 @@ def test_rows_to_fit_on_and_to_score_can_be_given(skewed):
 def test_rows_given_are_taken_in_the_order_given(skewed):
     fit, score = draw_splits(resolve_split(KFold(2), 0), skewed)[0]
     assert (np.diff(fit) < 0).any()
-    split = Scoring(2, marginal="copula", alpha=None).score_splits(skewed, [(fit, score)], tuple("abc"))
+    split = Scoring.of(2, marginal="copula", alpha=None).score_splits(skewed, [(fit, score)], tuple("abc"))
     given = score_subsets(skewed[fit], skewed[score], max_block_size=2, marginal="copula")
     assert given.scores.tobytes() == split.scores.tobytes()
-
-
-def test_as_many_subsets_are_reported_as_there_are(skewed):
-    advanced = []
-    CopulaScorer().score_subsets(skewed[:80], skewed[80:], FAMILY, n_jobs=1, advance=advanced.append)
-    assert sum(advanced) == len(FAMILY)
 
 
 def test_a_verbose_run_says_what_it_does_and_what_it_will_cost(skewed, capsys):

@@ -33,16 +33,15 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from isde.arrays import Matrix, Vector
 from isde.errors import ISDEWarning
 from isde.marginals.marginal import SubsetScorer
-from isde.scores import SubsetScores, score_models
+from isde.score_tables import score_models
+from isde.scores import SubsetScores
 from isde.solvers.dominance import best_divisions
 from isde.splits import Split, draw_splits, resolve_split
 from isde.subsets import SubsetFamily
 from isde.tables import default_names
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 TABLES = 40
 """Tables drawn, fewer where they cost too much."""
@@ -195,8 +194,8 @@ def _draw_table(split: Any, max_size: int, n_rows: int, n_columns: int, seed: in
 
 def _margins(scorer: SubsetScorer, X: Matrix, splits: Sequence[Split], max_size: int) -> list[Vector]:
     """Of all subsets, by each model."""
-    names = default_names(X.shape[1])
-    models = score_models(X, splits, max_block_size=max_size, scorer=scorer, n_jobs=1, names=names)
+    subsets, names = SubsetFamily(X.shape[1], max_size), default_names(X.shape[1])
+    models = score_models(X, splits, subsets, scorer, n_jobs=1, names=names)
     return [all_margins(model) for model in models]
 
 

@@ -13,8 +13,8 @@ from sklearn.utils import check_array, check_random_state
 
 from isde.archive import Arrays, write_archive
 from isde.errors import InputError
-from isde.marginals import BLOCK_KINDS, DEFAULT_MARGINAL, Block, BlockFamily, resolve_marginal
-from isde.marginals.marginal import fit_each_block
+from isde.marginals import DEFAULT_MARGINAL, fitted_kind, resolve_marginal
+from isde.marginals.marginal import FittedBlock, Marginal, fit_shuffled, of_columns
 from isde.partitions import Partition, RandomState, canonical_partition
 from isde.tables import check_columns, check_finite, check_numeric_frame, default_names, frame_names
 
@@ -71,7 +71,7 @@ class ProductDensity:
     """Independent blocks, each with its own density; log-densities add over blocks."""
 
     partition: Partition
-    blocks: tuple[Block, ...]  # aligned with partition, fitted on the scaled data
+    blocks: tuple[FittedBlock, ...]  # aligned with partition, fitted on the scaled data
     scaling: Scaling
     names: tuple[str, ...]
 
@@ -85,7 +85,7 @@ class ProductDensity:
         U = self.scaling.transform(as_matrix(X, self.names))
         shift = self.scaling.log_jacobian
         parts = [
-            block.score_samples(np.ascontiguousarray(U[:, list(columns)]), n_jobs) + shift[list(columns)].sum()
+            block.score_samples(of_columns(U, columns), n_jobs) + shift[list(columns)].sum()
             for columns, block in zip(self.partition, self.blocks, strict=True)
         ]
         return np.column_stack(parts)
@@ -127,11 +127,11 @@ class ProductDensity:
     def from_archive(cls, header: Mapping[str, Any], arrays: Arrays) -> ProductDensity:
         names = tuple(str(n) for n in header["names"])
         partition = canonical_partition([entry["columns"] for entry in header["blocks"]], len(names))
-        blocks: list[Block] = []
+        blocks: list[FittedBlock] = []
         for i, entry in enumerate(header["blocks"]):
             prefix = f"block{i}."
             own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            blocks.append(BLOCK_KINDS[entry["kind"]].from_arrays(own))
+            blocks.append(fitted_kind(entry["kind"]).from_arrays(own))
             if blocks[-1].n_columns != len(entry["columns"]):
                 raise ValueError(f"block {i} has parameters for another number of columns")
         scaling = Scaling(arrays["shift"], arrays["scale"])
@@ -169,15 +169,15 @@ def fit_blocks(
     return fit_product(matrix, blocks, family, scaling_for(matrix, scale, family), names, n_jobs=n_jobs)
 
 
-def scaling_for(X: Matrix, scale: str | None, marginal: BlockFamily) -> Scaling:
+def scaling_for(X: Matrix, scale: str | None, marginal: Marginal) -> Scaling:
     """The rescaling for a family of marginals; one with mean zero keeps the data's zero."""
-    return Scaling.fit(X, scale, keep_zero=getattr(marginal, "zero_mean", False))
+    return Scaling.fit(X, scale, keep_zero=marginal.traits.keeps_zero)
 
 
 def fit_product(
     X: Matrix,
     partition: Partition,
-    marginal: BlockFamily,
+    marginal: Marginal,
     scaling: Scaling,
     names: tuple[str, ...],
     *,
@@ -185,7 +185,7 @@ def fit_product(
 ) -> ProductDensity:
     """`fit_blocks` with everything checked and resolved."""
     U = scaling.transform(X)
-    blocks = fit_each_block(marginal, U, partition, n_jobs=n_jobs)
+    blocks = fit_shuffled(marginal, U, partition, n_jobs=n_jobs)
     return ProductDensity(partition, tuple(blocks), scaling, names)
 
 

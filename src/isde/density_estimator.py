@@ -45,11 +45,6 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
 
     @property
-    def _by_ranks(self) -> bool:
-        """Whether the structure comes from ranks, to which repeated values do no harm."""
-        return False
-
-    @property
     def block_names_(self) -> tuple[tuple[str, ...], ...]:
         check_is_fitted(self)
         return tuple(tuple(self._names()[c] for c in block) for block in self.density_.partition)
@@ -80,8 +75,11 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- input -------------------------------------------------------------------------------------------------
 
-    def _check(self, X: Any, *, reset: bool) -> Matrix:
-        """The rows as float64, by scikit-learn's rules; a `Table` brings its names without a data frame library."""
+    def _check(self, X: Any, *, reset: bool, ties: bool = True) -> Matrix:
+        """The rows as float64, by scikit-learn's rules; a `Table` brings its names without a data frame library.
+
+        With `reset`, columns that have no density are refused, and, with `ties`, repeated values warned of.
+        """
         check_numeric_frame(X)
         least = LEAST_ROWS if reset else 1
         rules = {"dtype": np.float64, "ensure_all_finite": False, "ensure_min_samples": least}
@@ -98,7 +96,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         check_finite(matrix, self._names())
         if reset:
             self._check_params()
-            check_columns(matrix, self._names(), ties=not self._by_ranks)
+            check_columns(matrix, self._names(), ties=ties)
         return matrix
 
     def _check_params(self) -> None:
@@ -144,7 +142,7 @@ class SubsetScoreEstimator(DensityEstimator):
     def _subset_scores(self, X: Matrix, scaling: Scaling, scoring: Scoring, given: SubsetScores | None) -> SubsetScores:
         """The table in the units of the data: scored on the rescaled rows, or the one given."""
         if given is None:
-            if scoring.family.by_ranks:  # rescaling could round the order of values away
+            if scoring.marginal.traits.by_ranks:  # rescaling could round the order of values away
                 return scoring.score(X, self._names())
             scores = scoring.score(scaling.transform(X), self._names())
             warn_unsettled(scores)

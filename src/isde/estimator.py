@@ -140,25 +140,30 @@ class ISDE(SubsetScoreEstimator):
         With `subset_scores`, a table in the units of `X` (another model's `subset_scores_`, or a file loaded), nothing
         is scored again: the partition is selected from the table.
         """
-        X = self._check(X, reset=True)
         scoring = self._scoring()
-        self.tied_ = tied_columns(X, self._names()) if scoring.family.by_ranks else ()
-        if not scoring.family.by_ranks:
+        by_ranks = scoring.marginal.traits.by_ranks  # to which repeated values and far rows do no harm
+        X = self._check(X, reset=True, ties=not by_ranks)
+        self.tied_ = tied_columns(X, self._names()) if by_ranks else ()
+        if not by_ranks:
             warn_far_rows(X, self._names())
-        scaling = scaling_for(X, self.scale, scoring.family)
+        scaling = scaling_for(X, self.scale, scoring.marginal)
         self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
         self.selection_ = select_partition(self.subset_scores_, solver=self.solver)
         self._warn_no_density()
         self.partition_ = self.selection_.partition
         if self.verbose > 0:
             say(f"Fitting {len(self.partition_):,} blocks on all {len(X):,} rows")
-        self.density_ = fit_product(X, self.partition_, scoring.family, scaling, self._names(), n_jobs=self.n_jobs)
+        self.density_ = fit_product(X, self.partition_, scoring.marginal, scaling, self._names(), n_jobs=self.n_jobs)
         if subset_scores is None:
-            self._warn_larger_blocks(scoring, X if scoring.family.by_ranks else scaling.transform(X))
+            self._warn_larger_blocks(scoring, X if by_ranks else scaling.transform(X))
         return self
 
     def _scoring(self) -> Scoring:
-        return Scoring(
+        """The parameters, resolved, and checked before anything is done."""
+        check_solver(self.solver)
+        if not isinstance(self.max_block_size, int | np.integer) or self.max_block_size < 1:
+            raise ValueError(f"max_block_size={self.max_block_size!r} must be a whole number of at least 1.")
+        return Scoring.of(
             self.max_block_size,
             marginal=self.marginal,
             split=self.split,
@@ -184,7 +189,7 @@ class ISDE(SubsetScoreEstimator):
         rows = self._check(X, reset=False)
 
         scoring = replace(self._scoring(), max_block_size=self.subset_scores_.max_block_size, verbose=0)
-        if not scoring.family.by_ranks:
+        if not scoring.marginal.traits.by_ranks:
             rows = self.density_.scaling.transform(rows)
 
         def score(rows: Matrix, seed: int) -> SubsetScores:
@@ -218,19 +223,9 @@ class ISDE(SubsetScoreEstimator):
         return super().score_blocks(X)
 
     @property
-    def _by_ranks(self) -> bool:
-        return self._scoring().family.by_ranks
-
-    @property
     def bandwidths_(self) -> Vector:
         check_is_fitted(self)
         return self.density_.bandwidths
-
-    def _check_params(self) -> None:
-        check_solver(self.solver)
-        if not isinstance(self.max_block_size, int | np.integer) or self.max_block_size < 1:
-            raise ValueError(f"max_block_size={self.max_block_size!r} must be a whole number of at least 1.")
-        self._scoring().check()
 
     def _warn_no_density(self) -> None:
         if self.selection_.score == -np.inf:

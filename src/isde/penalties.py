@@ -10,18 +10,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isde.arrays import Vector
+from isde.marginals.marginal import Marginal
 from isde.partitions import Partition
 from isde.scores import SubsetScores
 from isde.slope import slope_by_jump
 from isde.solvers import select_partition
 
 PENALTY_NAMES = ("bic", "slope")
-Vector = NDArray[np.float64]
 
 
-def check_penalty(penalty: str | None, split: Any, marginal: Any) -> None:
+def check_penalty(penalty: str | None, split: Any, marginal: Marginal) -> None:
     """Raise unless the penalty is known, and nothing else is asked that it would not do."""
     if penalty is None:
         return
@@ -29,14 +29,14 @@ def check_penalty(penalty: str | None, split: Any, marginal: Any) -> None:
         raise ValueError(f"penalty={penalty!r} is unknown: use {', '.join(map(repr, PENALTY_NAMES))} or None.")
     if split is not None:
         raise ValueError(f"penalty={penalty!r} fits and scores all rows: leave split={split!r} out, or the penalty.")
-    if not hasattr(marginal, "n_parameters"):
+    if marginal.n_parameters(1) is None:
         raise ValueError(
             f"penalty={penalty!r} needs a family with a fixed number of parameters, such as marginal='gaussian' "
             "(--marginal gaussian)."
         )
 
 
-def penalized(scores: SubsetScores, penalty: str, n_rows: int, marginal: Any) -> SubsetScores:
+def penalized(scores: SubsetScores, penalty: str, n_rows: int, marginal: Marginal) -> SubsetScores:
     """Scores of all rows on themselves, minus the price of each subset's parameters, nats per row."""
     dimensions = np.array([marginal.n_parameters(int(size)) for size in scores.subsets.sizes], dtype=np.float64)
     price = 0.5 * np.log(n_rows) if penalty == "bic" else 2 * _slope_price(scores, dimensions, n_rows)

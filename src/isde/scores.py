@@ -10,18 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isde.archive import Arrays, write_archive
+from isde.arrays import Vector, read_only
 from isde.errors import InputError, ISDEWarning
-from isde.marginals.marginal import MarginalScores, SubsetScorer
-from isde.progress import progress_bar, say
 from isde.subsets import Subset, SubsetFamily
 from isde.tables import default_names
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-
 
 ALIGNED = ("scores", "bandwidths", "errors", "gain_errors", "charges")
 """The vectors of a table, one number for each subset."""
@@ -53,6 +47,7 @@ class SubsetScores:
         for name in self._vectors():
             if getattr(self, name).shape != (n,):
                 raise InputError(f"{n:,} subsets but {name} of shape {getattr(self, name).shape}.")
+            object.__setattr__(self, name, read_only(getattr(self, name)))
         if not np.isfinite(self.charges).all() or (self.charges < 0).any() or self.charges[: self.n_columns].any():
             raise InputError("Charges are finite, not below 0, and 0 for single columns.")
         wrong = np.flatnonzero(np.isnan(self.scores) | (self.scores == np.inf))
@@ -209,83 +204,6 @@ class SubsetScores:
         # Older files have no charges, and not every table has gains of its own.
         aligned = {name: arrays[name] for name in (*ALIGNED, "dependence") if name in arrays}
         return cls(family, names=names, unsettled=tuple(arrays["unsettled"].tolist()), **aligned)
-
-
-def score_models(
-    X: Matrix,
-    splits: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
-    *,
-    max_block_size: int,
-    scorer: SubsetScorer,
-    n_jobs: int | None,
-    names: Sequence[str],
-    verbose: int = 0,
-) -> list[SubsetScores]:
-    """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth."""
-    parts, subsets = list(splits), SubsetFamily(X.shape[1], max_block_size)
-    if verbose > 0:
-        fit, score = parts[0]
-        cost = scorer.announce(X[fit], X[score], subsets, n_splits=len(parts), n_jobs=n_jobs)
-        say((f"{len(parts)} splits of the rows: " if len(parts) > 1 else "") + cost)
-    work = f"Scoring {len(subsets):,} subsets" + (f" on {len(parts)} splits" if len(parts) > 1 else "")
-    overlap = sum(len(score) for _, score in parts) / sum(len(fit) for fit, _ in parts)
-    with progress_bar(len(parts) * len(subsets), work, show=verbose > 0) as advance:
-        found = [
-            scorer.score_subsets(X[fit], X[score], subsets, n_jobs=n_jobs, advance=advance) for fit, score in parts
-        ]
-    models = ([_as_table(one, subsets, names) for one in model] for model in zip(*found, strict=True))
-    return [average_scores(tables, overlap) for tables in models]
-
-
-def with_columns(scores: SubsetScores, alone: SubsetScores) -> SubsetScores:
-    """Scores of dependence alone plus what each column scores by itself.
-
-    Gains and their errors do not change; the error of a score is that of two terms that hardly know each other.
-    """
-    errors = np.sqrt(scores.gain_errors**2 + scores.subsets.sum_over_members(alone.errors**2))
-    return replace(scores.shifted(alone.scores), errors=errors, unsettled=alone.unsettled, dependence=scores.gains)
-
-
-def _as_table(found: MarginalScores, subsets: SubsetFamily, names: Sequence[str]) -> SubsetScores:
-    unsettled = tuple(np.flatnonzero(found.unsettled[: subsets.n_columns]).tolist())
-    no_error = np.full(len(subsets), np.nan)
-    return SubsetScores(subsets, found.scores, found.bandwidths, no_error, tuple(names), unsettled)
-
-
-def average_scores(tables: Sequence[SubsetScores], overlap: float) -> SubsetScores:
-    """One table from several splits of the same rows: mean score, its standard error, median bandwidth.
-
-    Splits share rows: more of them take away the chance of the split, not that of the rows. Hence `overlap`, rows that
-    score for each row that fits (Nadeau and Bengio 2003).
-    """
-    if len(tables) == 1:
-        return tables[0]
-    scores, gains = np.stack([table.scores for table in tables]), np.stack([table.gains for table in tables])
-    widening = np.sqrt(1 / len(tables) + overlap)
-    with np.errstate(invalid="ignore"):  # -inf minus -inf: a subset no split could fit has no spread
-        errors, gain_errors = (values.std(axis=0, ddof=1) * widening for values in (scores, gains))
-    return replace(
-        tables[0],
-        scores=scores.mean(axis=0),
-        errors=errors,
-        gain_errors=gain_errors,
-        bandwidths=np.median([table.bandwidths for table in tables], axis=0),
-        unsettled=tuple(sorted({c for table in tables for c in table.unsettled})),
-    )
-
-
-def best_scores(tables: Sequence[SubsetScores]) -> SubsetScores:
-    """One table from those of several models: for each subset, what the model with the best score says.
-
-    The best mean over splits: were it taken split by split, the luck of a model on the rows that score would enter.
-    Where chance is charged, the best after charges: a model that chance favours less wins with less.
-    """
-    best, every = np.argmax([table.objectives for table in tables], axis=0), np.arange(len(tables[0]))
-    return replace(
-        tables[0],
-        unsettled=tuple(c for c in range(tables[0].n_columns) if c in tables[best[c]].unsettled),
-        **{name: np.stack([getattr(table, name) for table in tables])[best, every] for name in ALIGNED},
-    )
 
 
 def warn_unsettled(scores: SubsetScores) -> None:

@@ -4,72 +4,67 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
+from isde.arrays import Matrix
 from isde.chance import all_margins, draw_chance
 from isde.errors import ISDEWarning
-from isde.marginals import DEFAULT_MARGINAL, Marginal, SubsetScorer, TwoStepMarginal, resolve_marginal
+from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
+from isde.marginals.marginal import Marginal, SubsetScorer
+from isde.marginals.two_step import TwoStepMarginal
 from isde.partitions import RandomState
 from isde.penalties import check_penalty, penalized
 from isde.progress import say
-from isde.scores import SubsetScores, best_scores, score_models, with_columns
+from isde.score_tables import best_scores, score_models, with_columns
+from isde.scores import SubsetScores
 from isde.splits import Split, draw_splits, resolve_split
-from isde.subsets import Subset
+from isde.subsets import Subset, SubsetFamily
 from isde.tables import default_names
-
-Matrix = NDArray[np.float64]
 
 DEFAULT_ALPHA = 0.05
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """How subsets are scored; the parameters are those of `ISDE`."""
+    """How subsets are scored: all parameters resolved, and checked to go together."""
 
-    max_block_size: int = 3
-    _: KW_ONLY
-    marginal: Any = DEFAULT_MARGINAL
-    split: Any = None
-    penalty: str | None = None
-    alpha: float | str | None = "auto"
-    bandwidths: Sequence[float] | None = None
-    cv: int = 5
-    n_jobs: int | None = None
-    random_state: RandomState = None
-    verbose: int = 0
+    max_block_size: int
+    marginal: Marginal
+    alone: SubsetScorer  # of columns by themselves, where the marginal scores dependence alone
+    split: Any  # as given: chance draws splits of its own
+    penalty: str | None
+    alpha: float | None  # probability of any false block among independent columns; None: chance is not charged
+    n_jobs: int | None
+    random_state: RandomState
+    verbose: int
 
-    @cached_property
-    def family(self) -> Marginal:
-        """The marginal, resolved."""
-        return resolve_marginal(self.marginal, bandwidths=self.bandwidths, cv=self.cv)
-
-    @cached_property
-    def level(self) -> float | None:
-        """The probability of any false block among independent columns; None where chance is not charged."""
-        if self.alpha is None or (self.alpha == "auto" and not self.family.by_ranks):
-            return None
-        if self.alpha == "auto":
-            return DEFAULT_ALPHA
-        if isinstance(self.alpha, str) or not 0 < self.alpha < 1:
-            raise ValueError(f"alpha={self.alpha!r} must be a probability between 0 and 1, 'auto', or None.")
-        if not self.family.by_ranks:
-            raise ValueError(
-                f"alpha={self.alpha} needs scores on the copula scale, marginal='copula+stack' or 'copula': "
-                "elsewhere what chance gives depends on the columns; leave it out."
-            )
-        return float(self.alpha)
-
-    def check(self) -> None:
-        """Raise for parameters that do not go together."""
-        check_penalty(self.penalty, self.split, self.family)
-        _ = self.level
+    @classmethod
+    def of(
+        cls,
+        max_block_size: int = 3,
+        *,
+        marginal: Any = DEFAULT_MARGINAL,
+        split: Any = None,
+        penalty: str | None = None,
+        alpha: float | str | None = "auto",
+        bandwidths: Sequence[float] | None = None,
+        cv: int = 5,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> Scoring:
+        """From the parameters of `ISDE`; raises for those that do not go together."""
+        family = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
+        alone = resolve_marginal("stack", bandwidths=bandwidths, cv=cv) if family.traits.by_ranks else family
+        check_penalty(penalty, split, family)
+        level = resolve_alpha(alpha, family)
+        return cls(max_block_size, family, alone, split, penalty, level, n_jobs, random_state, verbose)
 
     def score(self, X: Matrix, names: Sequence[str] | None = None, *, columns: bool = True) -> SubsetScores:
         """The table of all subsets, in the units of `X`.
@@ -77,7 +72,6 @@ class Scoring:
         On the copula scale a score is what the columns say together plus what each scores by itself; the second part
         has no say in the structure, and `columns=False` leaves it out.
         """
-        self.check()
         labels = default_names(X.shape[1]) if names is None else tuple(names)
         return self.score_splits(X, self._splits(X), labels, columns=columns)
 
@@ -85,34 +79,35 @@ class Scoring:
         self, X: Matrix, splits: Sequence[Split], names: Sequence[str], *, columns: bool = True
     ) -> SubsetScores:
         """`score` with the splits given."""
-        models = self._models(X, splits, names)
-        if self.level is not None and self.max_block_size > 1 < X.shape[1]:
-            models = self._charged(models, splits, self.level, len(X))
+        models = self._models(self.marginal, self.max_block_size, X, splits, names, self.verbose)
+        if self.alpha is not None and self.max_block_size > 1 < X.shape[1]:
+            models = self._charged(models, splits, self.alpha, len(X))
         scores = best_scores(models)
-        if self.family.by_ranks and columns:
+        if self.marginal.traits.by_ranks and columns:
             scores = with_columns(scores, self._columns_alone(X, splits, names))
-        return scores if self.penalty is None else penalized(scores, self.penalty, len(X), self.family)
+        return scores if self.penalty is None else penalized(scores, self.penalty, len(X), self.marginal)
 
-    def _models(self, X: Matrix, splits: Sequence[Split], names: Sequence[str]) -> list[SubsetScores]:
+    def _models(
+        self,
+        scorer: SubsetScorer,
+        max_block_size: int,
+        X: Matrix,
+        splits: Sequence[Split],
+        names: Sequence[str],
+        verbose: int,
+    ) -> list[SubsetScores]:
+        subsets = SubsetFamily(X.shape[1], max_block_size)
         # Small matrices by many threads are slow; a foreign estimator may have large ones.
-        with threadpool_limits(1 if self.family.by_ranks else None, "blas"):
-            return score_models(
-                X,
-                splits,
-                max_block_size=self.max_block_size,
-                scorer=self.family,
-                n_jobs=self.n_jobs,
-                names=names,
-                verbose=self.verbose,
-            )
+        with threadpool_limits(None if scorer.traits.in_processes else 1, "blas"):
+            return score_models(X, splits, subsets, scorer, n_jobs=self.n_jobs, names=names, verbose=verbose)
 
     def _columns_alone(self, X: Matrix, splits: Sequence[Split], names: Sequence[str]) -> SubsetScores:
         """What each column scores by itself, rescaled to [0, 1] for that: a far row would swallow all digits."""
-        stack = replace(self, max_block_size=1, marginal="stack", verbose=0)
         low, width = X.min(axis=0), np.ptp(X, axis=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ISDEWarning)  # few rows: said when the subsets were scored
-            return best_scores(stack._models((X - low) / width, splits, names)).shifted(-np.log(width))
+            models = self._models(self.alone, 1, (X - low) / width, splits, names, verbose=0)
+        return best_scores(models).shifted(-np.log(width))
 
     def _charged(
         self, models: list[SubsetScores], splits: Sequence[Split], alpha: float, n_rows: int
@@ -137,13 +132,28 @@ class Scoring:
     @property
     def _scorer(self) -> SubsetScorer:
         """What scores subsets, without what fits blocks: chance is the same for all that score alike."""
-        return self.family.scoring if isinstance(self.family, TwoStepMarginal) else self.family
+        return self.marginal.scoring if isinstance(self.marginal, TwoStepMarginal) else self.marginal
 
     def _splits(self, X: Matrix) -> list[Split]:
         if self.penalty is None:
             return draw_splits(resolve_split(self.split, self.random_state), X)
         every = np.arange(len(X))
         return [(every, every)]
+
+
+def resolve_alpha(alpha: float | str | None, marginal: Marginal) -> float | None:
+    """The probability of a false block that is meant; raises for one that the marginal cannot promise."""
+    by_ranks = marginal.traits.by_ranks
+    if alpha is None or alpha == "auto":
+        return DEFAULT_ALPHA if alpha == "auto" and by_ranks else None
+    if isinstance(alpha, str) or not 0 < alpha < 1:
+        raise ValueError(f"alpha={alpha!r} must be a probability between 0 and 1, 'auto', or None.")
+    if not by_ranks:
+        raise ValueError(
+            f"alpha={alpha} needs scores on the copula scale, marginal='copula+stack' or 'copula': "
+            "elsewhere what chance gives depends on the columns; leave it out."
+        )
+    return float(alpha)
 
 
 @dataclass(frozen=True)
@@ -206,7 +216,7 @@ def score_subsets(
         raise ValueError(f"X_fit has {fit.shape[1]} columns, X_score has {score.shape[1]}.")
     if max_block_size < 1:
         raise ValueError(f"max_block_size={max_block_size} must be at least 1.")
-    scoring = Scoring(
+    scoring = Scoring.of(
         max_block_size, marginal=marginal, alpha=None, bandwidths=bandwidths, cv=cv, n_jobs=n_jobs, verbose=verbose
     )
     rows, m = np.concatenate([fit, score]), len(fit)

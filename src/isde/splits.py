@@ -1,25 +1,36 @@
-"""Which rows fit the marginals, and which score them: presets by name, shares, or any scikit-learn splitter.
+"""Which rows fit the marginals and which score them; and the folds that choose a bandwidth, runs of shuffled rows.
 
-A larger share of rows to score, and several splits, keep independent blocks apart; a larger share to fit on keeps weak
-dependence. No rule does best at both (experiments/splits.py): hence two presets.
+Splits have presets by name, are shares, or any scikit-learn splitter. A larger share of rows to score, and several
+splits, keep independent blocks apart; a larger share to fit on keeps weak dependence. No rule does best at both
+(experiments/splits.py): hence two presets.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from isde.marginals.marginal import shuffled
+from isde.arrays import IntVector, Matrix, Positions
+from isde.errors import ISDEWarning
 from isde.partitions import RandomState
 
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+Split = tuple[Positions, Positions]
 """Numbers of the rows to fit on, and of those to score."""
 
+Folds = Sequence[Split]
+
+PRESETS: dict[str, Callable[[RandomState], Any]] = {
+    "structure": lambda seed: ShuffleSplit(20, train_size=0.45, random_state=seed),
+    "density": lambda seed: KFold(5, shuffle=True, random_state=seed),
+    "paper": lambda seed: ShuffleSplit(1, train_size=0.5, random_state=seed),
+}
+SPLIT_NAMES = tuple(PRESETS)
 DEFAULT_SPLIT = "structure"
-SPLIT_NAMES = ("structure", "density", "paper")
 
 
 def resolve_split(split: Any, random_state: RandomState) -> Any:
@@ -30,13 +41,10 @@ def resolve_split(split: Any, random_state: RandomState) -> Any:
     """
     name = DEFAULT_SPLIT if split is None else split
     if isinstance(name, str):
-        if name == "structure":
-            return ShuffleSplit(20, train_size=0.45, random_state=random_state)
-        if name == "density":
-            return KFold(5, shuffle=True, random_state=random_state)
-        if name == "paper":
-            return ShuffleSplit(1, train_size=0.5, random_state=random_state)
-        raise ValueError(f"split={split!r} is unknown: use {', '.join(map(repr, SPLIT_NAMES))}, a share or a splitter.")
+        if name not in PRESETS:
+            known = ", ".join(map(repr, PRESETS))
+            raise ValueError(f"split={split!r} is unknown: use {known}, a share or a splitter.")
+        return PRESETS[name](random_state)
     if isinstance(name, float | np.floating):
         if not 0 < name < 1:
             raise ValueError(f"split={split} must be a share of the rows between 0 and 1.")
@@ -51,7 +59,7 @@ def resolve_split(split: Any, random_state: RandomState) -> Any:
     )
 
 
-def draw_splits(splitter: Any, X: NDArray[np.float64]) -> list[Split]:
+def draw_splits(splitter: Any, X: Matrix) -> list[Split]:
     """What a splitter makes of the rows: at least one split, with rows to fit on and others to score.
 
     Rows to fit on that come in the order of the data are shuffled.
@@ -76,3 +84,48 @@ def draw_splits(splitter: Any, X: NDArray[np.float64]) -> list[Split]:
                 "parts of the rows, and needs a splitter for any number of them)."
             )
     return [(fit[shuffled(len(fit))] if (np.diff(fit) > 0).all() else fit, score) for fit, score in parts]
+
+
+def split_key(split: Split) -> str:
+    """A short name for a split: the same for the same rows in the same order, here or on another machine."""
+    digest = blake2b(digest_size=8)
+    for rows in split:
+        digest.update(np.asarray(rows, dtype="<i8").tobytes() + b"|")
+    return digest.hexdigest()
+
+
+def shuffled(n_rows: int) -> Positions:
+    """The same permutation for as many rows.
+
+    Bandwidths and weights are chosen over folds that are runs of rows: where these are sorted, by time or class, each
+    fold would be scored by rows that are not like it.
+    """
+    return np.random.RandomState(0).permutation(n_rows)
+
+
+def check_folds(cv: int) -> None:
+    """Raise for a number of folds that leaves nothing to fit on."""
+    if cv < 2:
+        raise ValueError(f"cv={cv} must be at least 2 folds.")
+
+
+def contiguous_folds(n_rows: int, cv: int) -> Folds:
+    """`KFold(cv)` without shuffling, as in the paper; fewer folds where there are fewer rows."""
+    if n_rows < 2:
+        raise ValueError(f"Cross-validation needs at least 2 rows to fit on, got {n_rows}: give more rows.")
+    return list(KFold(min(cv, n_rows)).split(np.empty((n_rows, 1))))
+
+
+def fold_numbers(n_rows: int, cv: int) -> IntVector:
+    """The number of each row's fold, ascending."""
+    return np.repeat(np.arange(min(cv, n_rows)), [len(held_out) for _, held_out in contiguous_folds(n_rows, cv)])
+
+
+def warn_few_rows(n_rows: int, cv: int) -> None:
+    """Warn where there are fewer rows than folds; one alone is refused (`contiguous_folds`)."""
+    if 1 < n_rows < cv:
+        warnings.warn(
+            f"Only {n_rows} rows to fit on for cv={cv} folds: {n_rows} folds are used; give more rows or a smaller cv.",
+            ISDEWarning,
+            stacklevel=3,
+        )

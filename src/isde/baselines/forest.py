@@ -17,9 +17,8 @@ from isde.archive import Arrays
 from isde.density import ProductDensity, Scaling, scaling_for
 from isde.density_estimator import SubsetScoreEstimator, over, under
 from isde.errors import InputError
-from isde.marginals import Block, BlockFamily
 from isde.marginals.kde import KDEBlock
-from isde.marginals.marginal import fit_each_block
+from isde.marginals.marginal import BlockFitter, FittedBlock, fit_shuffled
 from isde.marginals.tree import TreeBlock, log_kernel_density
 from isde.partitions import Partition, RandomState
 from isde.scores import SubsetScores
@@ -165,7 +164,7 @@ class ForestDensity(SubsetScoreEstimator):
         """
         X = self._check(X, reset=True)
         scoring = self._scoring(2 if subset_scores is None else min(2, subset_scores.max_block_size))
-        scaling = scaling_for(X, self.scale, scoring.family)
+        scaling = scaling_for(X, self.scale, scoring.marginal)
         U = scaling.transform(X)
         if self._is_plug_in and subset_scores is None:
             self.subset_scores_: SubsetScores | None = None
@@ -174,11 +173,11 @@ class ForestDensity(SubsetScoreEstimator):
             self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
             self.forest_ = heaviest_forest(pair_gains(self.subset_scores_))
         self.partition_ = self.forest_.trees
-        self.density_ = self._fit_trees(U, scoring.family, scaling)
+        self.density_ = self._fit_trees(U, scoring.marginal, scaling)
         return self
 
     def _scoring(self, max_block_size: int) -> Scoring:
-        return Scoring(
+        return Scoring.of(
             max_block_size,
             marginal="kde",
             split=self.split,
@@ -217,14 +216,14 @@ class ForestDensity(SubsetScoreEstimator):
         kept = int(np.argmax(np.cumsum([0.0, *gains])))
         return Forest(tree.n_columns, tree.edges[:kept], tree.weights[:kept])
 
-    def _fit_trees(self, U: Matrix, marginal: BlockFamily, scaling: Scaling) -> ProductDensity:
+    def _fit_trees(self, U: Matrix, marginal: BlockFitter, scaling: Scaling) -> ProductDensity:
         roots = {tree: self.forest_.rooted(tree) for tree in self.partition_}
         alone = [tree[0] for tree in self.partition_ if len(tree) == 1]
         if not self.normalize:
             alone += sorted({parent for edges in roots.values() for parent, _ in edges})
         bandwidths = self._bandwidths(U, marginal, [*self.edges_, *((c,) for c in alone)])
 
-        def tree_block(tree: Columns, edges: Sequence[Edge]) -> Block:
+        def tree_block(tree: Columns, edges: Sequence[Edge]) -> FittedBlock:
             centres = np.ascontiguousarray(U[:, list(tree)])
             if not edges:
                 return KDEBlock(centres, float(bandwidths[tree][0]))
@@ -235,12 +234,12 @@ class ForestDensity(SubsetScoreEstimator):
         blocks = tuple(tree_block(tree, edges) for tree, edges in roots.items())
         return ProductDensity(self.partition_, blocks, scaling, self._names())
 
-    def _bandwidths(self, U: Matrix, marginal: BlockFamily, subsets: list[Columns]) -> dict[Columns, Vector]:
+    def _bandwidths(self, U: Matrix, marginal: BlockFitter, subsets: list[Columns]) -> dict[Columns, Vector]:
         """For each subset of one or two columns, the bandwidth of its kernel density along each of them."""
         if self._is_plug_in:
             h = plug_in_bandwidths(U)
             return {subset: h[list(subset)] for subset in subsets}
-        fitted = fit_each_block(marginal, U, subsets, n_jobs=self.n_jobs)
+        fitted = fit_shuffled(marginal, U, subsets, n_jobs=self.n_jobs)
         return {subset: np.full(len(subset), block.bandwidth) for subset, block in zip(subsets, fitted, strict=True)}
 
     def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:

@@ -21,10 +21,10 @@ from isde.density import ProductDensity, Scaling
 from isde.density_estimator import DensityEstimator, one_of, over, under
 from isde.engine.direct import Folds
 from isde.errors import InputError, ISDEWarning
-from isde.marginals.kde import contiguous_folds, warn_few_rows
 from isde.marginals.mixture import MixtureBlock
 from isde.partitions import RandomState
 from isde.progress import progress_bar
+from isde.splits import contiguous_folds, warn_few_rows
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]

@@ -13,11 +13,13 @@ of row A with row B, so a block of lefts x rights gives all their unions by matr
 Rights are kept for a chunk of fitting rows and live in the L2 cache. Lefts are made four at a time, just before they
 are multiplied with all their rights, and never leave the L1 cache.
 
-The plan follows from d, k and the memory allowed, never from the number of workers.
+The plan follows from d and k alone, never from memory or workers: its tiles are the chunks of the work. Where memory
+is short a tile is worked on in parts.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -50,9 +52,19 @@ class Piece:
         return ceil(len(self.lefts) / LEFT) * ceil(len(self.rights) / RIGHT)
 
     @property
+    def n_slots(self) -> int:
+        """Sums that its register blocks make, padding included."""
+        return self.n_blocks * LEFT * RIGHT
+
+    def n_subsets(self, largest: int) -> int:
+        """How many unions are subsets of at most `largest` columns."""
+        lefts, rights = (Counter(map(len, side)) for side in (self.lefts, self.rights))
+        return sum(lefts[a] * rights[b] for a in lefts for b in rights if 1 <= a + b <= largest)
+
+    @property
     def cost(self) -> int:
         """In inner products: register blocks, and rows that must be made, at the price of five each (measured)."""
-        return self.n_blocks * LEFT * RIGHT + 5 * sum(len(left) > 1 for left in self.lefts)
+        return self.n_slots + 5 * sum(len(left) > 1 for left in self.lefts)
 
 
 @dataclass(frozen=True)
@@ -75,31 +87,33 @@ class Tile:
 
 
 @lru_cache(maxsize=8)  # the same for all splits of a table
-def plan_pieces(family: SubsetFamily, most_slots: int = TILE_SLOTS) -> list[list[Piece]]:
-    """The tiles, each as a list of pieces; the cheapest of the ways to cover the family.
-
-    Pieces are the same for any `most_slots`, and so is every sum; a tile has at least one.
-    """
+def plan_pieces(family: SubsetFamily) -> tuple[tuple[Piece, ...], ...]:
+    """The tiles, each as its pieces; the cheapest of the ways to cover the family."""
     ways = [list(_pivot_pieces(family))]
     if family.n_columns <= 2 * 12:  # 2^12 rows a half
         ways.append(list(_halves_pieces(family)))
     if family.max_size <= 3:
         ways.append(list(_fours_pieces(family)))
-    pieces = min(ways, key=lambda way: sum(piece.cost for piece in way))
+    return into_tiles(min(ways, key=lambda way: sum(piece.cost for piece in way)), TILE_SLOTS)
+
+
+def into_tiles(pieces: Sequence[Piece], most_slots: int) -> tuple[tuple[Piece, ...], ...]:
+    """Pieces in their order, as many in a tile as fit; at least one. Sums are the same for any `most_slots`."""
     tiles: list[list[Piece]] = []
     rows: set[Subset] = set()
     slots = 0
     for piece in pieces:
         rows.update(piece.rights)
-        slots += piece.n_blocks * LEFT * RIGHT
+        slots += piece.n_slots
         if not tiles or slots > most_slots or len(rows) > TILE_ROWS:
             tiles.append([])
-            rows, slots = set(piece.rights), piece.n_blocks * LEFT * RIGHT
+            rows, slots = set(piece.rights), piece.n_slots
         tiles[-1].append(piece)
-    return tiles
+    return tuple(map(tuple, tiles))
 
 
-def build_tile(family: SubsetFamily, pieces: list[Piece]) -> Tile:
+@lru_cache(maxsize=16)  # the same for all splits of a table
+def build_tile(family: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
     """Rows and register blocks of a tile; rows that several pieces need are made once."""
     parent: list[int] = []
     group: list[int] = []

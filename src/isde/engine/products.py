@@ -14,7 +14,7 @@ select one: where such a bandwidth still contends, its doubtful rows are summed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,16 +25,11 @@ from numpy.typing import NDArray
 from isde.engine import kernels
 from isde.engine.grid import BandwidthGrid
 from isde.engine.plan import Tile
+from isde.run.work import Report, Run
 
 Matrix = NDArray[np.float64]
 Folds = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
 IntVector = NDArray[np.int64]
-Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterable[Any]]
-"""Calls a function on each tuple of arguments, in any way, and gives the results in order."""
-
-Report = Callable[[float], None]
-"""Told the share of a tile's work that is done."""
-
 FIRST_ROUND_SHARE, SEARCH_SHARE = 0.3, 0.8
 """Of a tile's time, on real data: the coarse grid, and all of the search for bandwidths. For progress bars only."""
 

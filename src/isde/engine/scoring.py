@@ -1,52 +1,25 @@
-"""Every subset of a family through the engine: tiles in parallel, or the rows of a tile where there are few tiles.
+"""Subsets through the engine, tile by tile: the bandwidth by cross-validation, then the score on the rows to score.
 
-Both give the same bits: sums are cut by a plan that depends on the data alone and added in its order.
-
-Memory. scikit-learn's `working_memory` (MiB, 1024 unless set) bounds what scoring needs beyond data and results: it
-limits the size of tiles, and how many are worked on at once. Results are the same bits for any value.
+The tiles of the plan are the chunks of the work. Whoever does one, alone or with others that share its rows, in one
+part or in several where memory is short, the bits are the same: sums are cut by the data alone and added in order.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import NDArray
-from sklearn import get_config
 
-from isde.engine import kernels
+from isde.arrays import Matrix
 from isde.engine.grid import BandwidthGrid
-from isde.engine.plan import TILE_SLOTS, Piece, blocks_tile, build_tile, plan_pieces
-from isde.engine.products import (
-    SEARCH_SHARE,
-    BandwidthSearch,
-    Folds,
-    Report,
-    RowSet,
-    Run,
-    held_out_scores,
-)
-from isde.progress import Advance
+from isde.engine.plan import Piece, build_tile, into_tiles, plan_pieces
+from isde.engine.products import SEARCH_SHARE, BandwidthSearch, Folds, RowSet, held_out_scores
+from isde.run.work import Chunk, ChunkScores, Cost, Means, Report
 from isde.subsets import SubsetFamily
-
-Matrix = NDArray[np.float64]
-
-TileScores = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]
-"""Positions in the family; their scores, bandwidths, and whether the bandwidth is unsettled."""
-
-TILES_PER_WORKER = 4
-"""With fewer tiles than this for each worker, workers share the rows of one tile instead."""
-
-ROWS_AT_ONCE = 1 << 13
-
-FEW_PAIRS = 1 << 24
-"""Of rows and centres, times columns: about 10 ms of one worker, as long as it takes to start some."""
 
 MEASURED_ROWS = 96
 
@@ -62,140 +35,96 @@ SCRATCH_BYTES = 32 << 20
 back at once. Measured with eight workers (benchmarks/bench_engine.py memory)."""
 
 
-def score_family(
-    X_fit: Matrix,
-    X_score: Matrix,
-    folds: Folds,
-    family: SubsetFamily,
-    grid: BandwidthGrid,
-    *,
-    n_jobs: int | None,
-    advance: Advance,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Scores, bandwidths and unsettled bandwidths of every subset, in the family's order."""
-    scores, bandwidths = np.empty(len(family)), np.empty(len(family))
-    unsettled = np.empty(len(family), dtype=bool)
-    progress = _Progress(advance)
-    for position, *values in _tile_scores(X_fit, X_score, folds, family, grid, n_jobs, progress):
-        scores[position], bandwidths[position], unsettled[position] = values
-        progress.finish(len(position))
-    return scores, bandwidths, unsettled
-
-
-class _Progress:
-    """Subsets done, those of a tile under way by the share of its work."""
-
-    def __init__(self, advance: Advance) -> None:
-        self.advance, self.ahead = advance, 0
-
-    def within(self, n_subsets: int) -> Report:
-        def report(share: float) -> None:
-            reached = int(share * n_subsets)
-            if reached > self.ahead:
-                self.advance(reached - self.ahead)
-                self.ahead = reached
-
-        return report
-
-    def finish(self, n_subsets: int) -> None:
-        self.advance(n_subsets - self.ahead)
-        self.ahead = 0
-
-
-def _tile_scores(
-    X_fit: Matrix,
-    X_score: Matrix,
-    folds: Folds,
-    family: SubsetFamily,
-    grid: BandwidthGrid,
-    n_jobs: int | None,
-    progress: _Progress,
-) -> Iterator[TileScores]:
-    plan = _Plan.of(family, grid, n_jobs)
-    cv_rows, held_out = _row_sets(X_fit, X_score, folds, grid)
-    if plan.tiles_in_parallel:
-        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")
-        yield from parallel(
-            delayed(_score_tile)(family, pieces, cv_rows, held_out, grid, _serially) for pieces in plan.tiles
-        )
-        return
-    with workers(plan.n_workers) as run:
-        for pieces in plan.tiles:
-            yield _score_tile(family, pieces, cv_rows, held_out, grid, run, progress)
-
-
-def _row_sets(X_fit: Matrix, X_score: Matrix, folds: Folds, grid: BandwidthGrid) -> tuple[RowSet, RowSet]:
-    """Rows to choose the bandwidth with, and to score."""
-    keeps_normal = grid.keeps_normal
-    return RowSet.of_folds(X_fit, folds, keeps_normal), RowSet.of_samples(X_fit, X_score, keeps_normal)
-
-
 @dataclass(frozen=True)
-class _Plan:
-    """The tiles, and how workers share them within the memory allowed."""
+class KernelRows:
+    """The rows of one split, for kernels with bandwidths of a grid."""
 
-    tiles: list[list[Piece]]
-    tiles_in_parallel: bool
-    n_workers: int
-    memory: int  # bytes expected, at most
+    cv: RowSet  # to choose the bandwidth with
+    held_out: RowSet  # to score
+    grid: BandwidthGrid
 
     @classmethod
-    def of(cls, family: SubsetFamily, grid: BandwidthGrid, n_jobs: int | None) -> _Plan:
-        allowed = int(get_config()["working_memory"] * 2**20)
-        widest = len(grid.values) + grid.reach + grid.reach_above
-        known = KNOWN_BYTES * len(grid.values) + ASKED_BYTES * widest  # for each slot of a tile
-        task = TASK_BYTES * EVALUATED_AT_ONCE
-        tiles = plan_pieces(family, min(TILE_SLOTS, max(1, (allowed - SCRATCH_BYTES) // (known + task))))
-        slots = max(sum(piece.n_blocks for piece in pieces) for pieces in tiles) * kernels.LEFT * kernels.RIGHT
-        n_workers = effective_n_jobs(n_jobs)
-        tile_bytes, task_bytes = slots * known, slots * task + SCRATCH_BYTES
-        several = n_workers * (tile_bytes + task_bytes)
-        if len(tiles) >= TILES_PER_WORKER * n_workers and several <= allowed:
-            return cls(tiles, True, n_workers, several)
-        n_workers = max(1, min(n_workers, (allowed - tile_bytes) // task_bytes))
-        return cls(tiles, False, n_workers, tile_bytes + n_workers * task_bytes)
+    def of(cls, X_fit: Matrix, X_score: Matrix, folds: Folds, grid: BandwidthGrid) -> KernelRows:
+        keeps_normal = grid.keeps_normal
+        cv, held_out = RowSet.of_folds(X_fit, folds, keeps_normal), RowSet.of_samples(X_fit, X_score, keeps_normal)
+        return cls(cv, held_out, grid)
 
 
-def _score_tile(
-    family: SubsetFamily,
-    pieces: list[Piece],
-    cv_rows: RowSet,
-    held_out: RowSet,
-    grid: BandwidthGrid,
-    run: Run,
-    progress: _Progress | None = None,
-) -> TileScores:
-    tile = build_tile(family, pieces)
-    report = progress.within(tile.n_subsets) if progress else lambda share: None
-    search = BandwidthSearch(tile, cv_rows, grid, run)
-    chosen, settled = search.best(report)
-    report(SEARCH_SHARE)
+@lru_cache(maxsize=8)  # the same for all splits of a table
+def kernel_chunks(subsets: SubsetFamily) -> tuple[Chunk, ...]:
+    """The tiles of the plan."""
+    return tuple(
+        Chunk(
+            f"kernels-{number}",
+            sum(piece.n_subsets(subsets.max_size) for piece in pieces),
+            sum(piece.n_blocks for piece in pieces),
+            content=pieces,
+        )
+        for number, pieces in enumerate(plan_pieces(subsets))
+    )
+
+
+def score_chunk(rows: KernelRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
+    """Scores and bandwidths of the subsets of a tile, in parts that the memory allows."""
+    parts = into_tiles(chunk.content, _slots_allowed(rows.grid, means))
+    found = []
+    for number, pieces in enumerate(parts):
+        found.append(
+            _score_tile(rows, subsets, pieces, replace(means, report=_within(means.report, number, len(parts))))
+        )
+    return ChunkScores(*(np.concatenate(values) for values in zip(*found, strict=True)))
+
+
+def _within(report: Report, number: int, n_parts: int) -> Report:
+    return lambda share: report((number + share) / n_parts)
+
+
+def _slots_allowed(grid: BandwidthGrid, means: Means) -> int:
+    """Of a tile, for the memory that there is."""
+    known, task = _bytes_per_slot(grid)
+    return max(1, (means.memory - means.n_workers * SCRATCH_BYTES) // (known + means.n_workers * task))
+
+
+def _bytes_per_slot(grid: BandwidthGrid) -> tuple[int, int]:
+    """What a tile holds for each of its slots, and each task."""
+    widest = len(grid.values) + grid.reach + grid.reach_above
+    return KNOWN_BYTES * len(grid.values) + ASKED_BYTES * widest, TASK_BYTES * EVALUATED_AT_ONCE
+
+
+def expected_memory(grid: BandwidthGrid, chunk: Chunk, means: Means) -> int:
+    """Bytes that `score_chunk` will need, at most."""
+    known, task = _bytes_per_slot(grid)
+    slots = max(sum(piece.n_slots for piece in part) for part in into_tiles(chunk.content, _slots_allowed(grid, means)))
+    return slots * known + means.n_workers * (slots * task + SCRATCH_BYTES)
+
+
+def _score_tile(rows: KernelRows, subsets: SubsetFamily, pieces: tuple[Piece, ...], means: Means) -> tuple[Any, ...]:
+    tile = build_tile(subsets, pieces)
+    search = BandwidthSearch(tile, rows.cv, rows.grid, means.run)
+    chosen, settled = search.best(means.report)
+    means.report(SEARCH_SHARE)
     bandwidths = search.h[chosen]
-    scores = held_out_scores(tile, held_out, bandwidths, run)
+    scores = held_out_scores(tile, rows.held_out, bandwidths, means.run)
     real = tile.position >= 0
     return tile.position[real], scores[real], bandwidths[real], ~settled[real]
 
 
-def expected_cost(
-    X_fit: Matrix, X_score: Matrix, folds: Folds, family: SubsetFamily, grid: BandwidthGrid, n_jobs: int | None
-) -> tuple[float, float]:
-    """Seconds and bytes that `score_family` will need: a tile of middle size is scored with a few of the rows.
+def expected_cost(rows: KernelRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
+    """What `score_chunk` will need, from a few of the rows.
 
     What its sums take grows with the rows, what lies between them does not.
     """
-    plan = _Plan.of(family, grid, n_jobs)
-    blocks = [sum(piece.n_blocks for piece in pieces) for pieces in plan.tiles]
+    parts = into_tiles(chunk.content, _slots_allowed(rows.grid, means))
+    blocks = [sum(piece.n_blocks for piece in part) for part in parts]
     middle = int(np.argsort(blocks)[len(blocks) // 2])
-    cv_rows, held_out = _row_sets(X_fit, X_score, folds, grid)
     for n in (2, MEASURED_ROWS):  # with two, compiled code is loaded or made
-        share, clock = min(1.0, n / (len(X_fit) + len(X_score))), _Clock()
-        few = _some(cv_rows, share), _some(held_out, share)
+        share, clock = min(1.0, n / (len(rows.cv.queries) + len(rows.held_out.queries))), _Clock()
+        few = replace(rows, cv=_some(rows.cv, share), held_out=_some(rows.held_out, share))
         start = time.perf_counter()
-        _score_tile(family, plan.tiles[middle], *few, grid, clock.run)
+        _score_tile(few, subsets, parts[middle], Means(run=clock.run))
         between = time.perf_counter() - start - clock.seconds
-    summing = clock.seconds / share / min(plan.n_workers, len(cv_rows.tasks))
-    seconds = summing + between / (plan.n_workers if plan.tiles_in_parallel else 1)
-    return seconds * sum(blocks) / blocks[middle], plan.memory + len(family) * 17
+    whole = sum(blocks) / blocks[middle]
+    return Cost(whole * clock.seconds / share, whole * between, expected_memory(rows.grid, chunk, means))
 
 
 class _Clock:
@@ -216,74 +145,3 @@ def _some(rows: RowSet, share: float) -> RowSet:
     """A share of the queries, evenly from all folds."""
     pick = np.linspace(0, len(rows.queries) - 1, max(1, round(share * len(rows.queries)))).astype(int)
     return replace(rows, queries=rows.queries[pick], query_fold=rows.query_fold[pick])
-
-
-def choose_bandwidths(
-    X: Matrix, blocks: Sequence[Sequence[int]], folds: Folds, grid: BandwidthGrid, n_jobs: int | None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The bandwidth for the columns of each block, and whether it lies inside the grid."""
-    tile = blocks_tile(blocks)
-    with workers(n_jobs) as run:
-        search = BandwidthSearch(tile, RowSet.of_folds(X, folds, grid.keeps_normal), grid, run)
-        chosen, settled = search.best()
-    return search.h[chosen[search.real]], settled[search.real]
-
-
-def log_kernel_sums(rows: Matrix, centres: Matrix, bandwidth: float, n_jobs: int | None) -> NDArray[np.float64]:
-    """log sum_j exp(-|row - centre_j|^2 / (2 h^2)) of each row, float64, exact however far the row."""
-    rate = 1 / (2 * bandwidth**2)
-    return np.concatenate(_in_parts(_log_kernel_sums_part, rows, centres, rate, n_jobs))
-
-
-def log_kernel_sums_of_ladder(
-    rows: Matrix, centres: Matrix, widest: float, n_bandwidths: int, n_jobs: int | None
-) -> NDArray[np.float64]:
-    """`log_kernel_sums` for bandwidths, each half of the one before, (bandwidths, rows): distances are shared."""
-    fours = -(-n_bandwidths // 4)
-    rate = 1 / (2 * widest**2)
-    parts = _in_parts(partial(_log_kernel_sums_of_ladder_part, 4 * fours), rows, centres, rate, n_jobs)
-    return np.concatenate(parts, axis=1)[:n_bandwidths]
-
-
-def _in_parts(
-    function: Callable[..., NDArray[np.float64]], rows: Matrix, centres: Matrix, rate: float, n_jobs: int | None
-) -> list[NDArray[np.float64]]:
-    """A function of (rows, centres as columns, rate) for some rows at a time, by all workers."""
-    columns = np.ascontiguousarray(centres.T)
-    # Small enough for every worker to get some, and none larger than a cache of results.
-    step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * effective_n_jobs(n_jobs)))))
-    parts = [(rows[i : i + step], columns, rate) for i in range(0, len(rows), step)]
-    with workers(n_jobs if rows.size * len(centres) > FEW_PAIRS else 1) as run:
-        return list(run(function, parts))
-
-
-def _log_kernel_sums_of_ladder_part(n_bandwidths: int, rows: Matrix, columns: Matrix, rate: float) -> Matrix:
-    out = np.empty((n_bandwidths, len(rows)))
-    kernels.log_kernel_sums_of_ladder(np.ascontiguousarray(rows), columns, rate, out)
-    return out
-
-
-def _log_kernel_sums_part(rows: Matrix, columns: Matrix, rate: float) -> NDArray[np.float64]:
-    out = np.empty(len(rows))
-    every = np.arange(len(columns))[None, :]
-    kernels.log_kernel_sums(np.ascontiguousarray(rows), columns, every, np.arange(len(rows)), np.array([rate]), out)
-    return out
-
-
-@contextmanager
-def workers(n_jobs: int | None) -> Iterator[Run]:
-    """A pool of threads (or what `joblib.parallel_config` says) as a function that runs tasks in order."""
-    if effective_n_jobs(n_jobs) == 1:
-        yield _serially
-        return
-    with Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator") as pool:
-
-        def run(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
-            results: Iterable[Any] = pool(delayed(function)(*task) for task in tasks)
-            return results
-
-        yield run
-
-
-def _serially(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
-    return (function(*task) for task in tasks)

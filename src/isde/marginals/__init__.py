@@ -1,89 +1,92 @@
-"""Families of marginal densities, by name or by example."""
+"""Families of marginal densities, by name or by example: one line here for each, and one file.
+
+Their names on the command line, in the docs and in the tests follow from here. A family is imported when it is asked
+for: their names alone should cost nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from isde.marginals.best import BestMarginal
-from isde.marginals.copula import CopulaScorer
-from isde.marginals.estimator import EstimatorMarginal
-from isde.marginals.gaussian import GaussianBlock, GaussianMarginal
-from isde.marginals.kde import KDEBlock, KDEMarginal
-from isde.marginals.marginal import Block, BlockFamily, Marginal, MarginalScores, SubsetScorer
-from isde.marginals.mixture import MixtureBlock
-from isde.marginals.scales import CopulaBlock, CopulaStack, ScalesBlock, ScalesStack
-from isde.marginals.stack import StackBlock, StackMarginal
-from isde.marginals.tree import TreeBlock
-from isde.marginals.two_step import TwoStepMarginal
+if TYPE_CHECKING:
+    from isde.marginals.marginal import Marginal
 
-MARGINAL_NAMES = ("copula+stack", "copula", "kde", "kde+stack", "stack", "gaussian", "gaussian-zero-mean")
 DEFAULT_MARGINAL = "copula+stack"
-BLOCK_KINDS: dict[str, type[Any]] = {
-    KDEBlock.kind: KDEBlock,
-    GaussianBlock.kind: GaussianBlock,
-    MixtureBlock.kind: MixtureBlock,
-    StackBlock.kind: StackBlock,
-    CopulaBlock.kind: CopulaBlock,
-    ScalesBlock.kind: ScalesBlock,
-    TreeBlock.kind: TreeBlock,
-}
-"""Blocks that can be saved and loaded."""
 
-__all__ = [
-    "BLOCK_KINDS",
-    "DEFAULT_MARGINAL",
-    "MARGINAL_NAMES",
-    "BestMarginal",
-    "Block",
-    "BlockFamily",
-    "Marginal",
-    "MarginalScores",
-    "SubsetScorer",
-    "TwoStepMarginal",
-    "resolve_marginal",
-]
+FAMILIES = {
+    "copula+stack": ("copula:CopulaScorer", "scales:ScalesStack"),
+    "copula": ("copula:CopulaScorer", "scales:CopulaStack"),
+    "kde": ("kde:KDEMarginal",),
+    "kde+stack": ("kde:KDEMarginal", "stack:StackMarginal"),
+    "stack": ("stack:StackMarginal",),
+    "gaussian": ("gaussian:GaussianMarginal",),
+    "gaussian-zero-mean": ("gaussian:ZeroMeanGaussian",),
+}
+"""What scores subsets, and, where that is something else, what fits blocks; each is built by `with_options`."""
+
+FITTED_KINDS = {
+    "kde": "kde:KDEBlock",
+    "gaussian": "gaussian:GaussianBlock",
+    "gaussian-mixture": "mixture:MixtureBlock",
+    "stack": "stack:StackBlock",
+    "copula": "scales:CopulaBlock",
+    "two-scales": "scales:ScalesBlock",
+    "tree": "tree:TreeBlock",
+}
+"""Fitted blocks that can be saved and loaded, by what their files call them."""
+
+MARGINAL_NAMES = tuple(FAMILIES)
+
+
+def fitted_kind(kind: str) -> Any:
+    """The class of a saved block."""
+    return _imported(FITTED_KINDS[kind])
 
 
 def resolve_marginal(marginal: Any, *, bandwidths: Sequence[float] | None = None, cv: int = 5) -> Marginal:
     """The family meant by a name, by an estimator with `fit` and `score_samples`, by a list of these, or by itself."""
+    from isde.marginals.marginal import Marginal
+
     if isinstance(marginal, str):
         return _named(marginal, bandwidths, cv)
     if isinstance(marginal, Marginal):
         return marginal
     if isinstance(marginal, list | tuple) and marginal:
-        members = [resolve_marginal(one, bandwidths=bandwidths, cv=cv) for one in marginal]
-        if any(member.by_ranks for member in members):
-            raise ValueError(
-                f"marginal={marginal!r}: scores on the copula scale are of dependence alone, and cannot be compared "
-                "with others; name 'copula' or 'copula+stack' alone, or leave it out of the list."
-            )
-        flat = (one.families if isinstance(one, BestMarginal) else (one,) for one in members)
-        return BestMarginal(tuple(family for families in flat for family in families), cv)
+        return _best_of([resolve_marginal(one, bandwidths=bandwidths, cv=cv) for one in marginal], marginal, cv)
     if hasattr(marginal, "fit") and hasattr(marginal, "score_samples"):
-        return EstimatorMarginal(marginal)
+        foreign: Marginal = _imported("estimator:EstimatorMarginal")(marginal)
+        return foreign
     raise TypeError(
-        f"marginal={marginal!r} is neither one of {', '.join(map(repr, MARGINAL_NAMES))} "
+        f"marginal={marginal!r} is neither one of {', '.join(map(repr, FAMILIES))} "
         "nor an estimator with fit and score_samples, nor a list of these."
     )
 
 
 def _named(name: str, bandwidths: Sequence[float] | None, cv: int) -> Marginal:
-    if name not in MARGINAL_NAMES:
+    if name not in FAMILIES:
         raise ValueError(
-            f"marginal={name!r} is unknown: use {', '.join(map(repr, MARGINAL_NAMES))}, "
+            f"marginal={name!r} is unknown: use {', '.join(map(repr, FAMILIES))}, "
             "an estimator with fit and score_samples, or a list of these."
         )
-    if name.startswith("gaussian"):
-        return GaussianMarginal(zero_mean=name == "gaussian-zero-mean")
-    if cv < 2:
-        raise ValueError(f"cv={cv} must be at least 2 folds.")
-    kde, stack = KDEMarginal(bandwidths=bandwidths, cv=cv), StackMarginal(bandwidths=bandwidths, cv=cv)
-    families: dict[str, Marginal] = {
-        "copula+stack": TwoStepMarginal(CopulaScorer(cv), ScalesStack(bandwidths, cv)),
-        "copula": TwoStepMarginal(CopulaScorer(cv), CopulaStack(bandwidths, cv)),
-        "kde": kde,
-        "stack": stack,
-        "kde+stack": TwoStepMarginal(kde, stack),
-    }
-    return families[name]
+    steps = [_imported(place).with_options(bandwidths, cv) for place in FAMILIES[name]]
+    family: Marginal = steps[0] if len(steps) == 1 else _imported("two_step:TwoStepMarginal")(*steps)
+    return family
+
+
+def _best_of(members: Sequence[Marginal], given: Any, cv: int) -> Marginal:
+    from isde.marginals.best import BestMarginal
+
+    if any(member.traits.by_ranks for member in members):
+        raise ValueError(
+            f"marginal={given!r}: scores on the copula scale are of dependence alone, and cannot be compared "
+            "with others; name 'copula' or 'copula+stack' alone, or leave it out of the list."
+        )
+    flat = (one.families if isinstance(one, BestMarginal) else (one,) for one in members)
+    return BestMarginal(tuple(family for families in flat for family in families), cv)
+
+
+def _imported(place: str) -> Any:
+    module, name = place.split(":")
+    return getattr(import_module(f"isde.marginals.{module}"), name)

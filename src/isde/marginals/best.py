@@ -1,16 +1,19 @@
-"""Several families, of which each subset takes the one that scores best (`scores`), and each block the best for it."""
+"""Several families, of which each subset takes the one that scores best (`score_tables`), and each block its best."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
+from isde.arrays import Matrix
 from isde.errors import InputError
-from isde.marginals.kde import contiguous_folds
-from isde.marginals.marginal import Block, Marginal, MarginalScores, Matrix
-from isde.progress import Advance
+from isde.marginals.marginal import FittedBlock, Marginal, Traits, of_columns
+from isde.run.work import Chunk, ChunkScores, Cost, Means
+from isde.splits import contiguous_folds
 from isde.subsets import SubsetFamily
 
 
@@ -18,50 +21,75 @@ from isde.subsets import SubsetFamily
 class BestMarginal:
     """The best of several families, block by block."""
 
-    by_ranks: ClassVar[bool] = False
     families: tuple[Marginal, ...]
     cv: int = 5
 
     @property
-    def zero_mean(self) -> bool:
-        """Whether the data's zero has a meaning for one of the families, and must be kept for all."""
-        return any(getattr(marginal, "zero_mean", False) for marginal in self.families)
+    def traits(self) -> Traits:
+        """Where the data's zero has a meaning for one of the families, it must be kept for all."""
+        own = [family.traits for family in self.families]
+        return Traits(
+            keeps_zero=any(traits.keeps_zero for traits in own), in_processes=any(traits.in_processes for traits in own)
+        )
 
-    def score_subsets(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> tuple[MarginalScores, ...]:
-        part = _shared(advance, len(self.families))
-        found = (one.score_subsets(X_fit, X_score, family, n_jobs=n_jobs, advance=part) for one in self.families)
-        return tuple(scores for models in found for scores in models)
+    @property
+    def n_models(self) -> int:
+        return sum(family.n_models for family in self.families)
 
-    def announce(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
-    ) -> str:
-        each = (one.announce(X_fit, X_score, family, n_splits=n_splits, n_jobs=n_jobs) for one in self.families)
-        return "; then ".join(each)
+    def n_parameters(self, size: int) -> None:
+        """Those of one family are no price for another's."""
+        return
 
-    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
+    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
+        """Those of each family, which they name, since their own names may be the same."""
+        return [
+            replace(chunk, key=f"{number}-{chunk.key}", model=first + chunk.model)
+            for number, (first, family) in enumerate(zip(self._first_models(), self.families, strict=True))
+            for chunk in family.chunks(subsets)
+        ]
+
+    def warn_few_rows(self, n_fit: int) -> None:
+        for family in self.families:
+            family.warn_few_rows(n_fit)
+
+    def prepare(self, X_fit: Matrix, X_score: Matrix) -> list[Any]:
+        return [family.prepare(X_fit, X_score) for family in self.families]
+
+    def score(self, rows: list[Any], subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
+        number, own = self._of_family(chunk)
+        return self.families[number].score(rows[number], subsets, own, means)
+
+    def cost(self, rows: list[Any], subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
+        number, own = self._of_family(chunk)
+        return self.families[number].cost(rows[number], subsets, own, means)
+
+    def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
+        return "; then ".join(family.describe(subsets, n_fit, n_score) for family in self.families)
+
+    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[FittedBlock]:
+        return [self._fit(of_columns(X, block), n_jobs) for block in blocks]
+
+    def _fit(self, X: Matrix, n_jobs: int | None) -> FittedBlock:
         """The family with the best cross-validated log-likelihood on the block's rows, fitted on all of them."""
+        whole = [range(X.shape[1])]
 
-        def held_out(marginal: Marginal) -> float:
+        def held_out(family: Marginal) -> float:
             try:
                 return sum(
-                    float(marginal.fit_block(X[fit], n_jobs=n_jobs).score_samples(X[score], n_jobs).sum())
+                    float(family.fit_blocks(X[fit], whole, n_jobs=n_jobs)[0].score_samples(X[score], n_jobs).sum())
                     for fit, score in contiguous_folds(len(X), self.cv)
                 )
             except InputError:  # a singular covariance, which scores -inf among subsets too
                 return -np.inf
 
-        return max(self.families, key=held_out).fit_block(X, n_jobs=n_jobs)
+        return max(self.families, key=held_out).fit_blocks(X, whole, n_jobs=n_jobs)[0]
 
+    def _first_models(self) -> Iterator[int]:
+        """The number of each family's first model."""
+        return accumulate((family.n_models for family in self.families[:-1]), initial=0)
 
-def _shared(advance: Advance, n: int) -> Advance:
-    """Progress of one of `n` passes over the same subsets."""
-    done = 0
-
-    def step(subsets: int) -> None:
-        nonlocal done
-        before, done = done // n, done + subsets
-        advance(done // n - before)
-
-    return step
+    def _of_family(self, chunk: Chunk) -> tuple[int, Chunk]:
+        """Which family a chunk belongs to, and the chunk as that one knows it."""
+        number, _, key = chunk.key.partition("-")
+        first = list(self._first_models())[int(number)]
+        return int(number), replace(chunk, key=key, model=chunk.model - first)

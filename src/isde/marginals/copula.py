@@ -9,69 +9,97 @@ the magnitudes, for a common scale, at the price of one parameter a pair; kernel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from isde.arrays import Matrix, Vector
 from isde.engine import scoring
 from isde.engine.grid import BandwidthGrid
-from isde.marginals.gaussian import expected_log_densities, second_moment
-from isde.marginals.kde import contiguous_folds, warn_few_rows
-from isde.marginals.marginal import MarginalScores, Matrix, Vector, in_words
+from isde.engine.scoring import KernelRows
+from isde.marginals.gaussian import SECONDS_PER_SUBSET, expected_log_densities, second_moment
+from isde.marginals.marginal import Traits
 from isde.normal_scores import normal_scores
-from isde.progress import Advance, say
+from isde.run.work import Chunk, ChunkScores, Cost, Means
+from isde.splits import check_folds, contiguous_folds, warn_few_rows
 from isde.subsets import SubsetFamily
+
+KERNELS, GAUSSIANS, MAGNITUDES = range(3)
+"""The models."""
+
+
+@dataclass(frozen=True)
+class CopulaRows:
+    """The normal scores of one split."""
+
+    Z_fit: Matrix
+    Z_score: Matrix
+    kernels: KernelRows  # the same, for kernels
 
 
 @dataclass(frozen=True)
 class CopulaScorer:
     """Dependence by kernels, by correlation, and by correlation of magnitudes; `cv` folds choose where to use each."""
 
-    by_ranks: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(by_ranks=True)
+    n_models: ClassVar[int] = 3
     cv: int = 5
 
-    def score_subsets(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> tuple[MarginalScores, ...]:
-        warn_few_rows(len(X_fit), self.cv)
-        Z_fit, Z_score = normal_scores(X_fit, X_score)
-        kernels = self._kernels(Z_fit, Z_score, family, n_jobs=n_jobs, advance=advance)
-        gaussians = self._gaussians(Z_fit, Z_score, family)
-        return kernels, gaussians, self._gaussians(magnitude_scores(Z_fit), magnitude_scores(Z_score), family)
+    @classmethod
+    def with_options(cls, bandwidths: Sequence[float] | None, cv: int) -> Self:
+        check_folds(cv)
+        return cls(cv)
 
-    def announce(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
-    ) -> str:
+    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
+        gaussians = Chunk("gaussians", len(subsets), len(subsets), GAUSSIANS)
+        return [*scoring.kernel_chunks(subsets), gaussians, replace(gaussians, key="magnitudes", model=MAGNITUDES)]
+
+    def warn_few_rows(self, n_fit: int) -> None:
+        warn_few_rows(n_fit, self.cv)
+
+    def prepare(self, X_fit: Matrix, X_score: Matrix) -> CopulaRows:
+        Z_fit, Z_score = normal_scores(X_fit, X_score)
         folds, grid = contiguous_folds(len(X_fit), self.cv), BandwidthGrid.of_normal_scores()
-        say("Measuring (the first run on a machine compiles for some seconds)")
-        seconds, memory = scoring.expected_cost(*normal_scores(X_fit, X_score), folds, family, grid, n_jobs)
+        return CopulaRows(Z_fit, Z_score, KernelRows.of(Z_fit, Z_score, folds, grid))
+
+    def score(self, rows: CopulaRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
+        if chunk.model == KERNELS:
+            return self._kernels(rows, subsets, chunk, means)
+        Z_fit, Z_score = rows.Z_fit, rows.Z_score
+        if chunk.model == MAGNITUDES:
+            Z_fit, Z_score = magnitude_scores(Z_fit), magnitude_scores(Z_score)
+        return ChunkScores.without_bandwidths(np.arange(len(subsets)), self._gaussians(Z_fit, Z_score, subsets))
+
+    def cost(self, rows: CopulaRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
+        if chunk.model == KERNELS:
+            return scoring.expected_cost(rows.kernels, subsets, chunk, means)
+        return Cost(SECONDS_PER_SUBSET * (self.cv + 1) * len(subsets))
+
+    def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
+        n_bandwidths = len(BandwidthGrid.of_normal_scores().values)
         return (
-            f"{len(family):,} subsets of {family.n_columns} columns on the copula scale, {len(grid.values)} bandwidths "
-            f"and two Gaussians, {len(X_fit):,} rows to fit on, {len(X_score):,} to score: "
-            f"{in_words(seconds, n_splits)}, {memory / 2**20:,.0f} MB"
+            f"{len(subsets):,} subsets of {subsets.n_columns} columns on the copula scale, {n_bandwidths} bandwidths "
+            f"and two Gaussians, {n_fit:,} rows to fit on, {n_score:,} to score"
         )
 
-    def _kernels(
-        self, Z_fit: Matrix, Z_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> MarginalScores:
+    def _kernels(self, rows: CopulaRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
         """Kernels that keep the normal (see `engine.grid`), of a bandwidth up to 1, which is independence."""
-        folds, grid = contiguous_folds(len(Z_fit), self.cv), BandwidthGrid.of_normal_scores()
-        found = scoring.score_family(Z_fit, Z_score, folds, family, grid, n_jobs=n_jobs, advance=advance)
-        scores, bandwidths, unsettled = found
-        gains = np.where(bandwidths == 1, 0.0, scores - family.sum_over_members(_log_normal(Z_score)))
-        gains[: family.n_columns] = 0.0  # normal scores are normal: nothing to be learned of a column alone
-        return MarginalScores(gains, bandwidths, np.zeros_like(unsettled))
+        found = scoring.score_chunk(rows.kernels, subsets, chunk, means)
+        independence = subsets.sum_over_members(_log_normal(rows.Z_score))[found.positions]
+        gains = np.where(found.bandwidths == 1, 0.0, found.scores - independence)
+        gains[found.positions < subsets.n_columns] = 0.0  # normal scores are normal: nothing to learn of a column alone
+        return ChunkScores(found.positions, gains, found.bandwidths, np.zeros(len(gains), dtype=bool))
 
-    def _gaussians(self, Z_fit: Matrix, Z_score: Matrix, family: SubsetFamily) -> MarginalScores:
+    def _gaussians(self, Z_fit: Matrix, Z_score: Matrix, family: SubsetFamily) -> Vector:
         """A Gaussian copula where it does better than independence on the rows to fit on."""
         cross_validated = sum(
             len(held_out) * log_gaussian_copula(Z_fit[fit], Z_fit[held_out], family)
             for fit, held_out in contiguous_folds(len(Z_fit), self.cv)
         )
-        gains = np.where(cross_validated > 0, log_gaussian_copula(Z_fit, Z_score, family), 0.0)
-        return MarginalScores(gains, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool))
+        return np.where(cross_validated > 0, log_gaussian_copula(Z_fit, Z_score, family), 0.0)
 
 
 def log_gaussian_copula(Z_fit: Matrix, Z_score: Matrix, family: SubsetFamily) -> Vector:

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from isde.arrays import Matrix, Vector
 from isde.errors import InputError, ISDEError
-from isde.marginals.marginal import MarginalScores, Matrix, Vector, in_words
-from isde.progress import Advance
+from isde.marginals.marginal import Traits, of_columns
+from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
 from isde.subsets import Subset, SubsetFamily
+
+MOST_FITS = 8
+"""In a chunk: one that is lost costs no more."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,12 @@ class EstimatorBlock:
             "fit the estimator to these columns."
         )
 
+    def sample_given(self, columns: Sequence[int], values: Matrix, rng: np.random.RandomState) -> NoReturn:
+        raise ISDEError(
+            f"A block fitted by {type(self.estimator).__name__} cannot draw some columns given others in a way that "
+            "isde knows of: fit another family to these columns."
+        )
+
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         raise InputError(
             f"A block fitted by {type(self.estimator).__name__} cannot be saved without pickle: save "
@@ -65,31 +74,37 @@ class EstimatorBlock:
 class EstimatorMarginal:
     """Clones of a scikit-learn style density estimator."""
 
-    by_ranks: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits(in_processes=True)
+    n_models: ClassVar[int] = 1
     estimator: Any
 
-    def score_subsets(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> tuple[MarginalScores]:
-        scores = np.empty(len(family))
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-        jobs = (delayed(_score)(self.estimator, X_fit, X_score, subset) for subset in family)
-        for i, score in enumerate(parallel(jobs)):
-            scores[i] = score
-            advance(1)
-        return (MarginalScores(scores, np.full(len(family), np.nan), np.zeros(len(family), dtype=bool)),)
+    def n_parameters(self, size: int) -> None:
+        return None
 
-    def announce(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
-    ) -> str:
-        """Measured on one subset of the largest size."""
+    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
+        return cut_evenly(len(subsets), most=MOST_FITS)
+
+    def warn_few_rows(self, n_fit: int) -> None:
+        """The estimator's own business."""
+
+    def prepare(self, X_fit: Matrix, X_score: Matrix) -> tuple[Matrix, Matrix]:
+        return X_fit, X_score
+
+    def score(self, rows: tuple[Matrix, Matrix], subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
+        scores = [_score(self.estimator, *rows, subsets[i]) for i in chunk.content]
+        return ChunkScores.without_bandwidths(np.array(chunk.content), np.array(scores))
+
+    def cost(self, rows: tuple[Matrix, Matrix], subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
+        """Measured on one subset."""
         start = time.perf_counter()
-        _score(self.estimator, X_fit, X_score, family[-1])
-        seconds = (time.perf_counter() - start) * len(family) / effective_n_jobs(n_jobs)
-        return f"{len(family):,} fits of {type(self.estimator).__name__}: {in_words(seconds, n_splits)}"
+        _score(self.estimator, *rows, subsets[chunk.content[-1]])
+        return Cost((time.perf_counter() - start) * chunk.n_subsets)
 
-    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> EstimatorBlock:
-        return EstimatorBlock(clone(self.estimator).fit(X), X.shape[1])
+    def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
+        return f"{len(subsets):,} fits of {type(self.estimator).__name__}"
+
+    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[EstimatorBlock]:
+        return [EstimatorBlock(clone(self.estimator).fit(of_columns(X, block)), len(block)) for block in blocks]
 
 
 def _score(estimator: Any, X_fit: Matrix, X_score: Matrix, subset: Subset) -> float:

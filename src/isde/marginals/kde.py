@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold
 
-from isde.engine import direct, scoring
+from isde.arrays import Matrix, Vector
+from isde.engine import direct, scoring, sums
 from isde.engine.grid import BandwidthGrid
-from isde.errors import ISDEWarning
-from isde.marginals.marginal import MarginalScores, Matrix, Vector, checked_columns, in_words
-from isde.progress import Advance, say
+from isde.engine.scoring import KernelRows
+from isde.marginals.conditional import draw_centres, given_and_others
+from isde.marginals.marginal import Traits, checked_columns, of_columns
+from isde.run.work import Chunk, ChunkScores, Cost, Means
+from isde.splits import check_folds, contiguous_folds, warn_few_rows
 from isde.subsets import SubsetFamily
-
-
-def contiguous_folds(n_rows: int, cv: int) -> direct.Folds:
-    """`KFold(cv)` without shuffling, as in the paper; fewer folds where there are fewer rows."""
-    if n_rows < 2:
-        raise ValueError(f"Cross-validation needs at least 2 rows to fit on, got {n_rows}: give more rows.")
-    return list(KFold(min(cv, n_rows)).split(np.empty((n_rows, 1))))
-
-
-def warn_few_rows(n_rows: int, cv: int) -> None:
-    """Warn where there are fewer rows than folds."""
-    if n_rows < cv:
-        warnings.warn(
-            f"Only {n_rows} rows to fit on for cv={cv} folds: {n_rows} folds are used; give more rows or a smaller cv.",
-            ISDEWarning,
-            stacklevel=3,
-        )
 
 
 @dataclass(frozen=True)
@@ -50,7 +34,7 @@ class KDEBlock:
 
     def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
         normaliser = direct.log_normaliser(X.shape[1], len(self.centres), np.array([self.bandwidth]))[0]
-        log_density: Vector = scoring.log_kernel_sums(X, self.centres, self.bandwidth, n_jobs) - normaliser
+        log_density: Vector = sums.log_kernel_sums(X, self.centres, self.bandwidth, n_jobs) - normaliser
         return log_density
 
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
@@ -59,7 +43,17 @@ class KDEBlock:
 
     def marginal(self, columns: Sequence[int]) -> KDEBlock:
         own = checked_columns(columns, self.n_columns)
-        return KDEBlock(np.ascontiguousarray(self.centres[:, own]), self.bandwidth)
+        return KDEBlock(of_columns(self.centres, own), self.bandwidth)
+
+    def sample_given(self, columns: Sequence[int], values: Matrix, rng: np.random.RandomState) -> Matrix:
+        """A centre, more likely the nearer it is to the values given, and its kernel for the other columns."""
+        given, others = given_and_others(columns, values, self.n_columns)
+        rows = np.empty((len(values), self.n_columns))
+        rows[:, given] = values
+        h, uniform = self.bandwidth, rng.uniform(size=len(values))
+        chosen = self.centres[draw_centres(values / h, self.centres[:, given] / h, uniform)]
+        rows[:, others] = chosen[:, others] + h * rng.standard_normal((len(values), len(others)))
+        return rows
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         return {"centres": self.centres, "bandwidth": np.array(self.bandwidth)}
@@ -76,39 +70,46 @@ class KDEBlock:
 class KDEMarginal:
     """Spherical Gaussian kernel density; `bandwidths=None` is the paper's grid, growing where it must."""
 
-    by_ranks: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits()
+    n_models: ClassVar[int] = 1
     bandwidths: Sequence[float] | None = None
     cv: int = 5
 
-    def score_subsets(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> tuple[MarginalScores]:
-        grid, folds = BandwidthGrid.of(self.bandwidths), contiguous_folds(len(X_fit), self.cv)
-        warn_few_rows(len(X_fit), self.cv)
-        found = scoring.score_family(X_fit, X_score, folds, family, grid, n_jobs=n_jobs, advance=advance)
-        return (MarginalScores(*found),)
+    @classmethod
+    def with_options(cls, bandwidths: Sequence[float] | None, cv: int) -> Self:
+        check_folds(cv)
+        return cls(bandwidths, cv)
 
-    def announce(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
-    ) -> str:
-        grid, folds = BandwidthGrid.of(self.bandwidths), contiguous_folds(len(X_fit), self.cv)
-        what = (
-            f"{len(family):,} subsets of {family.n_columns} columns, {len(grid.values)} bandwidths, "
-            f"{len(X_fit):,} rows to fit on, {len(X_score):,} to score"
+    def n_parameters(self, size: int) -> None:
+        return None
+
+    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
+        return scoring.kernel_chunks(subsets)
+
+    def warn_few_rows(self, n_fit: int) -> None:
+        warn_few_rows(n_fit, self.cv)
+
+    def prepare(self, X_fit: Matrix, X_score: Matrix) -> KernelRows:
+        return KernelRows.of(X_fit, X_score, contiguous_folds(len(X_fit), self.cv), BandwidthGrid.of(self.bandwidths))
+
+    def score(self, rows: KernelRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
+        return scoring.score_chunk(rows, subsets, chunk, means)
+
+    def cost(self, rows: KernelRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
+        return scoring.expected_cost(rows, subsets, chunk, means)
+
+    def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
+        return (
+            f"{len(subsets):,} subsets of {subsets.n_columns} columns, {len(BandwidthGrid.of(self.bandwidths).values)} "
+            f"bandwidths, {n_fit:,} rows to fit on, {n_score:,} to score"
         )
-        say("Measuring (the first run on a machine compiles for some seconds)")
-        seconds, memory = scoring.expected_cost(X_fit, X_score, folds, family, grid, n_jobs)
-        return f"{what}: {in_words(seconds, n_splits)}, {memory / 2**20:,.0f} MB"
-
-    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> KDEBlock:
-        return self.fit_blocks(X, [range(X.shape[1])], n_jobs=n_jobs)[0]
 
     def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[KDEBlock]:
         """All blocks in one search: its rounds are too small, one block at a time, to be shared by workers."""
         folds, grid = contiguous_folds(len(X), self.cv), BandwidthGrid.of(self.bandwidths)
         warn_few_rows(len(X), self.cv)
-        bandwidths, _ = scoring.choose_bandwidths(X, blocks, folds, grid, n_jobs)
+        bandwidths, _ = sums.choose_bandwidths(X, blocks, folds, grid, n_jobs)
         return [
-            KDEBlock(np.ascontiguousarray(X[:, list(block)]), float(bandwidth))
+            KDEBlock(of_columns(X, block), float(bandwidth))
             for block, bandwidth in zip(blocks, bandwidths, strict=True)
         ]

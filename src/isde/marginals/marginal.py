@@ -1,4 +1,4 @@
-"""What ISDE asks of a family of marginal densities: score these subsets, fit this block.
+"""What isde asks of a family of marginal densities: score subsets, chunk by chunk; fit the blocks that are kept.
 
 Rows to fit on come in a random order: folds are runs of them.
 """
@@ -12,43 +12,22 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.progress import Advance
+from isde.arrays import Matrix, Vector
+from isde.run.work import Chunk, ChunkScores, Cost, Means
+from isde.splits import shuffled
 from isde.subsets import SubsetFamily
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class MarginalScores:
-    """What a family says of every subset, aligned with the family of subsets."""
+class Traits:
+    """What there is to know of a family before anything is scored."""
 
-    scores: Vector  # mean log-density on the scoring rows, nats
-    bandwidths: Vector  # the bandwidth chosen; NaN where the family has none
-    unsettled: NDArray[np.bool_]  # the best bandwidth lies on the edge of the widest grid allowed
-
-
-def in_words(seconds: float, n_splits: int) -> str:
-    """What so many splits take, for people.
-
-    >>> in_words(0.2, 1), in_words(42, 1), in_words(30, 20)
-    ('less than a second', 'about 42 s', 'about 10 minutes in all')
-    """
-    total, scope = seconds * n_splits, " in all" if n_splits > 1 else ""
-    if total < 1:
-        return f"less than a second{scope}"
-    return (f"about {total:.0f} s" if total < 90 else f"about {total / 60:.0f} minutes") + scope
+    by_ranks: bool = False  # scores are of dependence alone, and only the order of a column's values enters
+    keeps_zero: bool = False  # the zero of the data has a meaning: rescaling must not move it
+    in_processes: bool = False  # its code holds Python's interpreter: workers are processes, not threads
 
 
-def checked_columns(columns: Sequence[int], n_columns: int) -> list[int]:
-    """Columns of a block as a list: at least one, none twice, all there."""
-    own = [int(column) for column in columns]
-    if not own or len(set(own)) < len(own) or not set(own) <= set(range(n_columns)):
-        raise ValueError(f"columns={own} must be some of the block's columns 0 to {n_columns - 1}, none of them twice.")
-    return own
-
-
-class Block(Protocol):
+class FittedBlock(Protocol):
     """A fitted density on the columns of one block."""
 
     kind: ClassVar[str]
@@ -71,8 +50,12 @@ class Block(Protocol):
         """Rows drawn from the density."""
         ...
 
-    def marginal(self, columns: Sequence[int]) -> Block:
+    def marginal(self, columns: Sequence[int]) -> FittedBlock:
         """The exact density of some of its columns, in the order given; families without one raise ISDEError."""
+        ...
+
+    def sample_given(self, columns: Sequence[int], values: Matrix, rng: np.random.RandomState) -> Matrix:
+        """Complete rows whose `columns` are `values`, the others drawn given these; or ISDEError, as `marginal`."""
         ...
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
@@ -80,64 +63,75 @@ class Block(Protocol):
         ...
 
 
-class BlockFamily(Protocol):
-    """What fits the density of a block."""
+class BlockFitter(Protocol):
+    """What fits the densities of blocks."""
 
-    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
-        """Fit the density of one block on all its rows, tuning parameters included."""
+    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> Sequence[FittedBlock]:
+        """The density of the columns of each block, on all rows, tuning parameters included."""
         ...
 
 
 class SubsetScorer(Protocol):
-    """What scores subsets of columns, by one model or by several."""
+    """What scores subsets of columns, by one model or by several; each subset takes the one that is best over splits.
+
+    Chunks do not depend on the rows, nor on who does them; rows are prepared once for all chunks of a split.
+    """
 
     @property
-    def by_ranks(self) -> bool:
-        """Whether scores are of dependence alone, and only the order of a column's values enters: the copula scale."""
+    def traits(self) -> Traits: ...
+
+    @property
+    def n_models(self) -> int: ...
+
+    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
+        """All that there is to do for one split: every subset once for each model."""
         ...
 
-    def score_subsets(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> tuple[MarginalScores, ...]:
-        """Fit on X_fit[:, S], average the log-density over X_score[:, S], for every S of the family, by each model.
-
-        Each subset takes the model that scores best over all splits; `advance` is called with its number of subsets.
-        """
+    def warn_few_rows(self, n_fit: int) -> None:
+        """Say what follows where there are too few rows to fit on."""
         ...
 
-    def announce(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
-    ) -> str:
-        """What `score_subsets` is about to do, and what it will cost for all splits, in a sentence."""
+    def prepare(self, X_fit: Matrix, X_score: Matrix) -> Any:
+        """The rows of a split, as `score` takes them."""
+        ...
+
+    def score(self, rows: Any, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
+        """Fit on X_fit[:, S], average the log-density over X_score[:, S], for every S of the chunk."""
+        ...
+
+    def cost(self, rows: Any, subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
+        """What `score` is expected to take, from a short measurement."""
+        ...
+
+    def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
+        """What there is to do, in words."""
         ...
 
 
 @runtime_checkable
-class Marginal(SubsetScorer, BlockFamily, Protocol):
+class Marginal(SubsetScorer, BlockFitter, Protocol):
     """Densities, one for each subset of columns: scores subsets, fits blocks."""
 
+    def n_parameters(self, size: int) -> int | None:
+        """Of a block of so many columns; None where their number is not fixed."""
+        ...
 
-def fit_each_block(
-    marginal: BlockFamily, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None
-) -> list[Block]:
+
+def of_columns(X: Matrix, columns: Sequence[int]) -> Matrix:
+    """Some columns, row by row in memory."""
+    return np.ascontiguousarray(X[:, list(columns)])
+
+
+def checked_columns(columns: Sequence[int], n_columns: int) -> list[int]:
+    """Columns of a block as a list: at least one, none twice, all there."""
+    own = [int(column) for column in columns]
+    if not own or len(set(own)) < len(own) or not set(own) <= set(range(n_columns)):
+        raise ValueError(f"columns={own} must be some of the block's columns 0 to {n_columns - 1}, none of them twice.")
+    return own
+
+
+def fit_shuffled(
+    marginal: BlockFitter, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None
+) -> list[FittedBlock]:
     """The density of each block, its rows shuffled: folds are runs of rows."""
-    return fit_in_order(marginal, X[shuffled(len(X))], blocks, n_jobs=n_jobs)
-
-
-def fit_in_order(
-    marginal: BlockFamily, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None
-) -> list[Block]:
-    """Together where the family has a `fit_blocks`, else one by one."""
-    together = getattr(marginal, "fit_blocks", None)
-    if together is not None:
-        return list(together(X, blocks, n_jobs=n_jobs))
-    return [marginal.fit_block(np.ascontiguousarray(X[:, list(block)]), n_jobs=n_jobs) for block in blocks]
-
-
-def shuffled(n_rows: int) -> NDArray[np.intp]:
-    """The same permutation for as many rows.
-
-    Bandwidths and weights are chosen over folds that are runs of rows: where these are sorted, by time or class, each
-    fold would be scored by rows that are not like it.
-    """
-    return np.random.RandomState(0).permutation(n_rows)
+    return list(marginal.fit_blocks(X[shuffled(len(X))], blocks, n_jobs=n_jobs))

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from isde.arrays import Matrix, Vector
+from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.gaussian import GaussianBlock
-from isde.marginals.marginal import Matrix, Vector, checked_columns
+from isde.marginals.marginal import checked_columns
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,9 @@ class MixtureBlock:
     def marginal(self, columns: Sequence[int]) -> MixtureBlock:
         own = checked_columns(columns, self.n_columns)
         return MixtureBlock(self.weights, self.means[:, own], self.covariances[:, own][:, :, own])
+
+    def sample_given(self, columns: Sequence[int], values: Matrix, rng: np.random.RandomState) -> Matrix:
+        return sample_mixture_given(self.components, self.weights, columns, values, rng)
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         return {"weights": self.weights, "means": self.means, "covariances": self.covariances}

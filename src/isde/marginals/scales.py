@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.engine import scales, scoring, stacking
+from isde.arrays import Matrix, Vector
+from isde.engine import scales, stacking
 from isde.engine.scales import Effort, Experts, Scales
 from isde.engine.splines import Spline
-from isde.marginals.kde import warn_few_rows
-from isde.marginals.marginal import Block, Matrix, Vector, checked_columns
+from isde.marginals.conditional import given_and_others, sample_mixture_given
+from isde.marginals.marginal import FittedBlock, checked_columns, of_columns
 from isde.marginals.stack import FINAL_DOUBLINGS, FINAL_STEPS, SCORING_STEPS, StackBlock, StackMarginal, stack_block
+from isde.run.executors import workers
+from isde.splits import check_folds, warn_few_rows
 
 NARROWEST_SCORES, WIDEST_SCORES = 0.125, 1.0
 """Kernel bandwidths on normal scores, whose spread is 1: four that come from one exponential."""
@@ -55,6 +58,16 @@ class CopulaBlock:
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
         Z = self.scores.sample(n_samples, rng)
         return np.column_stack([spline.inverse(Z[:, j]) for j, spline in enumerate(self.splines)])
+
+    def sample_given(self, columns: Sequence[int], values: Matrix, rng: np.random.RandomState) -> Matrix:
+        given, others = given_and_others(columns, values, self.n_columns)
+        scores, _ = scales.to_scores(tuple(self.splines[j] for j in given), values)
+        Z = self.scores.sample_given(given, scores, rng)
+        rows = np.empty(Z.shape)
+        rows[:, given] = values
+        for j in others:
+            rows[:, j] = self.splines[j].inverse(Z[:, j])
+        return rows
 
     def marginal(self, columns: Sequence[int]) -> CopulaBlock:
         own = checked_columns(columns, self.n_columns)
@@ -104,6 +117,10 @@ class ScalesBlock:
         rows[on_scores] = self.copula.sample(int(on_scores.sum()), rng)
         return rows
 
+    def sample_given(self, columns: Sequence[int], values: Matrix, rng: np.random.RandomState) -> Matrix:
+        shares = np.array([1 - self.share, self.share])
+        return sample_mixture_given([self.own, self.copula], shares, columns, values, rng)
+
     def marginal(self, columns: Sequence[int]) -> ScalesBlock:
         return ScalesBlock(self.own.marginal(columns), self.copula.marginal(columns), self.share)
 
@@ -133,16 +150,18 @@ class ScalesStack:
     cv: int = 5
     own_scale: ClassVar[bool] = True
 
-    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
-        return self.fit_blocks(X, [range(X.shape[1])], n_jobs=n_jobs)[0]
+    @classmethod
+    def with_options(cls, bandwidths: Sequence[float] | None, cv: int) -> Self:
+        check_folds(cv)
+        return cls(bandwidths, cv)
 
-    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[Block]:
+    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[FittedBlock]:
         """Blocks side by side: one alone has a single worker."""
         warn_few_rows(len(X), self.cv)
-        with scoring.workers(n_jobs if len(blocks) > 1 else 1) as run:
-            return list(run(self._fit_block, ((np.ascontiguousarray(X[:, list(block)]),) for block in blocks)))
+        with workers(n_jobs if len(blocks) > 1 else 1) as run:
+            return list(run(self._fit_block, ((of_columns(X, block),) for block in blocks)))
 
-    def _fit_block(self, X: Matrix) -> Block:
+    def _fit_block(self, X: Matrix) -> FittedBlock:
         stack = StackMarginal(self.bandwidths, self.cv)
         if X.shape[1] == 1:
             return stack.fit_alone(X)
@@ -160,7 +179,7 @@ class CopulaStack(ScalesStack):
     own_scale: ClassVar[bool] = False
 
 
-def _as_block(found: Scales, ladder: Vector, score_ladder: Vector) -> Block:
+def _as_block(found: Scales, ladder: Vector, score_ladder: Vector) -> FittedBlock:
     """Of the two scales, those that have weight."""
     share = found.scores.share
     if share == 0:
@@ -191,7 +210,7 @@ def _splines(knots: Vector, values: Vector, slopes: Vector, counts: NDArray[np.i
     return splines
 
 
-def _prefixed(prefix: str, block: Block) -> dict[str, NDArray[Any]]:
+def _prefixed(prefix: str, block: FittedBlock) -> dict[str, NDArray[Any]]:
     return {prefix + name: array for name, array in block.to_arrays().items()}
 
 

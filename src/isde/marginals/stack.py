@@ -7,24 +7,26 @@ score, a combination takes each where it is good. Weights come from held-out log
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from isde.engine import direct, scoring, stacking
-from isde.engine.direct import Folds
+from isde.arrays import IntVector, Matrix, Vector
+from isde.engine import direct, stacking, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.mixtures import Mixtures
-from isde.marginals.kde import KDEBlock, contiguous_folds, warn_few_rows
-from isde.marginals.marginal import Block, MarginalScores, Matrix, Vector, checked_columns, in_words
+from isde.marginals.conditional import sample_mixture_given
+from isde.marginals.kde import KDEBlock
+from isde.marginals.marginal import FittedBlock, Traits, checked_columns, of_columns
 from isde.marginals.mixture import MixtureBlock
-from isde.progress import Advance, say
-from isde.subsets import Subset, SubsetFamily
+from isde.run.executors import workers
+from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
+from isde.splits import check_folds, fold_numbers, warn_few_rows
+from isde.subsets import SubsetFamily
 
 NARROWEST, WIDEST = 0.005, 0.5
 """Kernel bandwidths on the rescaled data. Wider is the business of the Gaussians; narrower that of small components."""
@@ -38,7 +40,8 @@ Noisy circles lose half as much with 32; the paper's other families do not mind 
 SCORING_STEPS, FINAL_STEPS = 15, 60
 """Of expectation-maximisation for each mixture."""
 
-SUBSETS_PER_TASK = 8
+MOST_SUBSETS = 8
+"""Of a chunk: some hundredths of a second with thousands of rows."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,9 @@ class StackBlock:
         if not len(self.bandwidths):
             return self._gaussians(X)
         widest, rungs = float(self.bandwidths[0]), _rungs(self.bandwidths)
-        sums = scoring.log_kernel_sums_of_ladder(X, self.centres, widest, int(rungs[-1]) + 1, n_jobs)[rungs]
+        of_ladder = sums.log_kernel_sums_of_ladder(X, self.centres, widest, int(rungs[-1]) + 1, n_jobs)[rungs]
         constants = np.log(self.kernel_weights) - direct.log_normaliser(X.shape[1], len(self.centres), self.bandwidths)
-        logs = [sums + constants[:, None]]
+        logs = [of_ladder + constants[:, None]]
         if len(self.weights):
             logs.append(self._gaussians(X)[None])
         log_density: Vector = logsumexp(np.vstack(logs), axis=0)
@@ -82,20 +85,29 @@ class StackBlock:
         return MixtureBlock(self.weights / share, self.means, self.covariances).score_samples(X) + np.log(share)
 
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
-        shares = np.append(self.kernel_weights, self.weights.sum())
-        experts: list[Block] = [KDEBlock(self.centres, float(h)) for h in self.bandwidths]
-        if len(self.weights):
-            experts.append(MixtureBlock(self.weights / shares[-1], self.means, self.covariances))
+        experts, shares = self._experts()
         chosen = rng.choice(len(shares), size=n_samples, p=shares / shares.sum())
         rows = np.empty((n_samples, self.n_columns))
         for e, expert in enumerate(experts):
             rows[chosen == e] = expert.sample(int((chosen == e).sum()), rng)
         return rows
 
+    def sample_given(self, columns: Sequence[int], values: Matrix, rng: np.random.RandomState) -> Matrix:
+        return sample_mixture_given(*self._experts(), columns, values, rng)
+
+    def _experts(self) -> tuple[list[FittedBlock], Vector]:
+        """Each kernel density, and all Gaussians as one mixture; and their shares."""
+        experts: list[FittedBlock] = [KDEBlock(self.centres, float(h)) for h in self.bandwidths]
+        if not len(self.weights):
+            return experts, self.kernel_weights
+        share = self.weights.sum()
+        experts.append(MixtureBlock(self.weights / share, self.means, self.covariances))
+        return experts, np.append(self.kernel_weights, share)
+
     def marginal(self, columns: Sequence[int]) -> StackBlock:
         own = checked_columns(columns, self.n_columns)
         means, covariances = self.means[:, own], self.covariances[:, own][:, :, own]
-        centres = np.ascontiguousarray(self.centres[:, own])
+        centres = of_columns(self.centres, own)
         return StackBlock(centres, self.bandwidths, self.kernel_weights, self.weights, means, covariances)
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
@@ -123,44 +135,57 @@ class StackBlock:
 class StackMarginal:
     """Kernel densities and Gaussian mixtures, combined; of `bandwidths` only the range matters."""
 
-    by_ranks: ClassVar[bool] = False
+    traits: ClassVar[Traits] = Traits()
+    n_models: ClassVar[int] = 1
     bandwidths: Sequence[float] | None = None
     cv: int = 5
 
-    def score_subsets(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> tuple[MarginalScores]:
-        warn_few_rows(len(X_fit), self.cv)
-        scores: list[float] = []
-        with scoring.workers(n_jobs) as run:
-            for part in run(_score_subsets, self._tasks(X_fit, X_score, family)):
-                scores += part
-                advance(len(part))
-        return (MarginalScores(np.array(scores), np.full(len(family), np.nan), np.zeros(len(family), dtype=bool)),)
+    @classmethod
+    def with_options(cls, bandwidths: Sequence[float] | None, cv: int) -> Self:
+        check_folds(cv)
+        return cls(bandwidths, cv)
 
-    def announce(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
-    ) -> str:
-        say("Measuring (the first run on a machine compiles for some seconds)")
-        middle = [family[len(family) // 2]]  # of the size that a subset has in the middle: most have that or more
-        for _ in range(2):
-            start = time.perf_counter()
-            _score_subsets(X_fit, X_score, middle, self.folds(len(X_fit)), self.ladder())
-            seconds = (time.perf_counter() - start) * len(family) / effective_n_jobs(n_jobs)
-        return (
-            f"{len(family):,} subsets of {family.n_columns} columns, {len(self.ladder())} bandwidths and "
-            f"{SCORING_DOUBLINGS + 1} mixtures, {len(X_fit):,} rows to fit on, {len(X_score):,} to score: "
-            f"{in_words(seconds, n_splits)}"
+    def n_parameters(self, size: int) -> None:
+        return None
+
+    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
+        return cut_evenly(len(subsets), most=MOST_SUBSETS)
+
+    def warn_few_rows(self, n_fit: int) -> None:
+        warn_few_rows(n_fit, self.cv)
+
+    def prepare(self, X_fit: Matrix, X_score: Matrix) -> tuple[Matrix, Matrix]:
+        return X_fit, X_score
+
+    def score(self, rows: tuple[Matrix, Matrix], subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
+        scores = list(means.run(self._score, ((*rows, list(subsets[i])) for i in chunk.content)))
+        return ChunkScores.without_bandwidths(np.array(chunk.content), np.array(scores))
+
+    def _score(self, X_fit: Matrix, X_score: Matrix, columns: list[int]) -> float:
+        fold, ladder = self.folds(len(X_fit)), self.ladder()
+        return stacking.score_subset(
+            X_fit[:, columns], X_score[:, columns], fold, ladder, SCORING_DOUBLINGS, SCORING_STEPS
         )
 
-    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> StackBlock:
-        return self.fit_blocks(X, [range(X.shape[1])], n_jobs=n_jobs)[0]
+    def cost(self, rows: tuple[Matrix, Matrix], subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
+        """Measured on one subset, twice: the first time compiled code is loaded or made."""
+        for _ in range(2):
+            start = time.perf_counter()
+            self._score(*rows, list(subsets[chunk.content[-1]]))
+            seconds = time.perf_counter() - start
+        return Cost(seconds * chunk.n_subsets)
+
+    def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
+        return (
+            f"{len(subsets):,} subsets of {subsets.n_columns} columns, {len(self.ladder())} bandwidths and "
+            f"{SCORING_DOUBLINGS + 1} mixtures, {n_fit:,} rows to fit on, {n_score:,} to score"
+        )
 
     def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[StackBlock]:
         """Blocks side by side: one alone has a single worker."""
         warn_few_rows(len(X), self.cv)
-        with scoring.workers(n_jobs if len(blocks) > 1 else 1) as run:
-            return list(run(self.fit_alone, ((np.ascontiguousarray(X[:, list(block)]),) for block in blocks)))
+        with workers(n_jobs if len(blocks) > 1 else 1) as run:
+            return list(run(self.fit_alone, ((of_columns(X, block),) for block in blocks)))
 
     def fit_alone(self, X: Matrix) -> StackBlock:
         """One block by one worker, without a word on few rows."""
@@ -168,13 +193,8 @@ class StackMarginal:
         stack = stacking.fit_stack(X, self.folds(len(X)), ladder, FINAL_DOUBLINGS, FINAL_STEPS)
         return stack_block(X, ladder, stack.kernel_weights, stack.mixtures, stack.mixture_weights)
 
-    def _tasks(self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily) -> Iterator[tuple[Any, ...]]:
-        fold, ladder = self.folds(len(X_fit)), self.ladder()
-        for start in range(0, len(family), SUBSETS_PER_TASK):
-            yield X_fit, X_score, family[start : start + SUBSETS_PER_TASK], fold, ladder
-
-    def folds(self, n_rows: int) -> NDArray[np.int64]:
-        return _fold_numbers(contiguous_folds(n_rows, self.cv), n_rows)
+    def folds(self, n_rows: int) -> IntVector:
+        return fold_numbers(n_rows, self.cv)
 
     def ladder(self) -> Vector:
         if self.bandwidths is None:
@@ -209,19 +229,3 @@ def _is_ladder(bandwidths: Vector) -> bool:
     rungs = _rungs(bandwidths)
     halved = np.allclose(bandwidths, bandwidths[0] / 2.0**rungs, rtol=1e-9, atol=0)
     return halved and bool((np.diff(rungs) > 0).all())
-
-
-def _fold_numbers(folds: Folds, n_rows: int) -> NDArray[np.int64]:
-    numbers = np.empty(n_rows, dtype=np.int64)
-    for number, (_, held_out) in enumerate(folds):
-        numbers[held_out] = number
-    return numbers
-
-
-def _score_subsets(
-    X_fit: Matrix, X_score: Matrix, subsets: Sequence[Subset], fold: NDArray[np.int64], ladder: Vector
-) -> list[float]:
-    return [
-        stacking.score_subset(X_fit[:, subset], X_score[:, subset], fold, ladder, SCORING_DOUBLINGS, SCORING_STEPS)
-        for subset in map(list, subsets)
-    ]

@@ -9,11 +9,10 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.arrays import Matrix, Vector
 from isde.errors import ISDEError
+from isde.marginals.conditional import draw_centres
 from isde.marginals.kde import KDEBlock
-from isde.marginals.marginal import Matrix, Vector
-
-ROWS_AT_ONCE_BYTES = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,17 @@ class TreeBlock:
                 X[:, edge] = self.centres[np.ix_(chosen, edge)] + h * rng.standard_normal((n_samples, 2))
             else:
                 parent, child = edge
-                chosen = _draw_centres(X[:, parent] / h[0], self.centres[:, parent] / h[0], rng.uniform(size=n_samples))
+                chosen = draw_centres(
+                    X[:, [parent]] / h[0], self.centres[:, [parent]] / h[0], rng.uniform(size=n_samples)
+                )
                 X[:, child] = self.centres[chosen, child] + h[1] * rng.standard_normal(n_samples)
         return X
 
     def marginal(self, columns: Sequence[int]) -> NoReturn:
         raise ISDEError("A tree of pairs has no marginal density in closed form: fit another family to these columns.")
+
+    def sample_given(self, columns: Sequence[int], values: Matrix, rng: np.random.RandomState) -> NoReturn:
+        raise ISDEError("A tree of pairs cannot draw some columns given others: fit another family to these columns.")
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         return {
@@ -100,16 +104,3 @@ def log_kernel_density(X: Matrix, centres: Matrix, bandwidths: Vector, n_jobs: i
     unit = KDEBlock(np.ascontiguousarray(centres / bandwidths), 1.0)
     log_density: Vector = unit.score_samples(np.ascontiguousarray(X / bandwidths), n_jobs) - np.log(bandwidths).sum()
     return log_density
-
-
-def _draw_centres(x: Vector, centres: Vector, uniform: Vector) -> NDArray[np.intp]:
-    """For each x, a centre drawn with probability proportional to exp(-(x - centre)^2 / 2), by inversion."""
-    chosen = np.empty(len(x), dtype=np.intp)
-    step = max(1, ROWS_AT_ONCE_BYTES // (8 * len(centres)))
-    for start in range(0, len(x), step):
-        part = slice(start, start + step)
-        exponents = -0.5 * np.subtract.outer(x[part], centres) ** 2
-        # The nearest centre gets weight 1: the sum cannot underflow, however far x is.
-        cumulated = np.exp(exponents - exponents.max(axis=1, keepdims=True)).cumsum(axis=1)
-        chosen[part] = (cumulated < uniform[part, None] * cumulated[:, -1:]).sum(axis=1)
-    return chosen

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from isde.marginals.marginal import Block, BlockFamily, MarginalScores, Matrix, SubsetScorer, fit_in_order
-from isde.progress import Advance
+from isde.arrays import Matrix
+from isde.marginals.marginal import BlockFitter, FittedBlock, SubsetScorer, Traits
+from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.subsets import SubsetFamily
 
 
@@ -19,24 +21,36 @@ class TwoStepMarginal:
     """Subsets are scored by one family, blocks fitted by another."""
 
     scoring: SubsetScorer
-    fitting: BlockFamily
+    fitting: BlockFitter
 
     @property
-    def by_ranks(self) -> bool:
-        return self.scoring.by_ranks
+    def traits(self) -> Traits:
+        return self.scoring.traits
 
-    def score_subsets(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_jobs: int | None, advance: Advance
-    ) -> tuple[MarginalScores, ...]:
-        return self.scoring.score_subsets(X_fit, X_score, family, n_jobs=n_jobs, advance=advance)
+    @property
+    def n_models(self) -> int:
+        return self.scoring.n_models
 
-    def announce(
-        self, X_fit: Matrix, X_score: Matrix, family: SubsetFamily, *, n_splits: int, n_jobs: int | None
-    ) -> str:
-        return self.scoring.announce(X_fit, X_score, family, n_splits=n_splits, n_jobs=n_jobs)
+    def n_parameters(self, size: int) -> None:
+        return None
 
-    def fit_block(self, X: Matrix, *, n_jobs: int | None) -> Block:
-        return self.fitting.fit_block(X, n_jobs=n_jobs)
+    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
+        return self.scoring.chunks(subsets)
 
-    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[Block]:
-        return fit_in_order(self.fitting, X, blocks, n_jobs=n_jobs)
+    def warn_few_rows(self, n_fit: int) -> None:
+        self.scoring.warn_few_rows(n_fit)
+
+    def prepare(self, X_fit: Matrix, X_score: Matrix) -> Any:
+        return self.scoring.prepare(X_fit, X_score)
+
+    def score(self, rows: Any, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
+        return self.scoring.score(rows, subsets, chunk, means)
+
+    def cost(self, rows: Any, subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
+        return self.scoring.cost(rows, subsets, chunk, means)
+
+    def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
+        return self.scoring.describe(subsets, n_fit, n_score)
+
+    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> Sequence[FittedBlock]:
+        return self.fitting.fit_blocks(X, blocks, n_jobs=n_jobs)

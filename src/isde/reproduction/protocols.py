@@ -16,7 +16,7 @@ from isde.density import Scaling
 from isde.errors import InputError
 from isde.marginals import resolve_marginal
 from isde.marginals.kde import KDEBlock
-from isde.marginals.marginal import Block, fit_each_block
+from isde.marginals.marginal import FittedBlock, fit_shuffled
 from isde.partitions import Partition
 from isde.progress import progress_bar
 from isde.scores import SubsetScores
@@ -138,9 +138,9 @@ class BlockDensities:
                     self.known[block] = density.score_samples(np.ascontiguousarray(self.rows[:, block]), self.jobs)
                     advance(1)
 
-    def _fit(self, blocks: Sequence[Subset]) -> Sequence[Block]:
+    def _fit(self, blocks: Sequence[Subset]) -> Sequence[FittedBlock]:
         if self.scores is None:
-            return fit_each_block(self.marginal, self.train, blocks, n_jobs=self.jobs)
+            return fit_shuffled(self.marginal, self.train, blocks, n_jobs=self.jobs)
         table = self.scores
         return [
             KDEBlock(np.ascontiguousarray(self.train[:, block]), float(table.bandwidths[table.subsets.index(block)]))

@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold
 from sklearn.neighbors import KernelDensity
 
-from isde.engine import scoring
-from isde.engine.grid import PAPER_GRID, BandwidthGrid
+from isde.engine.grid import PAPER_GRID
+from isde.marginals import resolve_marginal
 from isde.marginals.kde import KDEBlock
 from isde.reproduction.item import Finding, Item, Outcome, Results, Row, Settings, Step, joined, rng_for, short
 from isde.reproduction.selection_times import min_seconds, uniform_scores
+from isde.score_tables import expected_cost
 from isde.scoring import score_subsets
 from isde.solvers import select_partition
 from isde.subsets import SubsetFamily
@@ -163,9 +163,9 @@ def slice_within(X: Matrix, k: int, most: float, jobs: int | None) -> int:
     Subsets of a slice cost about as much each as those of all columns do: seconds are projected by their number.
     """
     d, half = X.shape[1], len(X) // 2
-    family, grid = SubsetFamily(d, k), BandwidthGrid.of(PAPER_GRID)
-    folds = list(KFold(5).split(X[:half]))
-    expected, _memory = scoring.expected_cost(X[:half], X[half:], folds, family, grid, jobs)
+    family, halves = SubsetFamily(d, k), (np.arange(half), np.arange(half, len(X)))
+    kernels = resolve_marginal("kde", bandwidths=PAPER_GRID.tolist())
+    expected, _memory = expected_cost(kernels, X, [halves], family, jobs)
     if expected <= most:
         return d
     each = expected / len(family)

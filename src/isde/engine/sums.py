@@ -1,0 +1,73 @@
+"""Kernel densities of blocks: their bandwidths, and log-densities of rows, by all workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from isde.arrays import Mask, Matrix, Vector
+from isde.engine import kernels
+from isde.engine.grid import BandwidthGrid
+from isde.engine.plan import blocks_tile
+from isde.engine.products import BandwidthSearch, Folds, RowSet
+from isde.run.executors import workers
+
+ROWS_AT_ONCE = 1 << 13
+
+FEW_PAIRS = 1 << 24
+"""Of rows and centres, times columns: about 10 ms of one worker, as long as it takes to start some."""
+
+
+def choose_bandwidths(
+    X: Matrix, blocks: Sequence[Sequence[int]], folds: Folds, grid: BandwidthGrid, n_jobs: int | None
+) -> tuple[Vector, Mask]:
+    """The bandwidth for the columns of each block, and whether it lies inside the grid."""
+    tile = blocks_tile(blocks)
+    with workers(n_jobs) as run:
+        search = BandwidthSearch(tile, RowSet.of_folds(X, folds, grid.keeps_normal), grid, run)
+        chosen, settled = search.best()
+    return search.h[chosen[search.real]], settled[search.real]
+
+
+def log_kernel_sums(rows: Matrix, centres: Matrix, bandwidth: float, n_jobs: int | None) -> Vector:
+    """log sum_j exp(-|row - centre_j|^2 / (2 h^2)) of each row, float64, exact however far the row."""
+    rate = 1 / (2 * bandwidth**2)
+    return np.concatenate(_in_parts(_log_kernel_sums_part, rows, centres, rate, n_jobs))
+
+
+def log_kernel_sums_of_ladder(
+    rows: Matrix, centres: Matrix, widest: float, n_bandwidths: int, n_jobs: int | None
+) -> Matrix:
+    """`log_kernel_sums` for bandwidths, each half of the one before, (bandwidths, rows): distances are shared."""
+    fours = -(-n_bandwidths // 4)
+    rate = 1 / (2 * widest**2)
+    parts = _in_parts(partial(_log_kernel_sums_of_ladder_part, 4 * fours), rows, centres, rate, n_jobs)
+    return np.concatenate(parts, axis=1)[:n_bandwidths]
+
+
+def _in_parts(
+    function: Callable[..., Matrix], rows: Matrix, centres: Matrix, rate: float, n_jobs: int | None
+) -> list[Matrix]:
+    """A function of (rows, centres as columns, rate) for some rows at a time, by all workers."""
+    columns = np.ascontiguousarray(centres.T)
+    # Small enough for every worker to get some, and none larger than a cache of results.
+    step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * effective_n_jobs(n_jobs)))))
+    parts = [(rows[i : i + step], columns, rate) for i in range(0, len(rows), step)]
+    with workers(n_jobs if rows.size * len(centres) > FEW_PAIRS else 1) as run:
+        return list(run(function, parts))
+
+
+def _log_kernel_sums_of_ladder_part(n_bandwidths: int, rows: Matrix, columns: Matrix, rate: float) -> Matrix:
+    out = np.empty((n_bandwidths, len(rows)))
+    kernels.log_kernel_sums_of_ladder(np.ascontiguousarray(rows), columns, rate, out)
+    return out
+
+
+def _log_kernel_sums_part(rows: Matrix, columns: Matrix, rate: float) -> Vector:
+    out = np.empty(len(rows))
+    every = np.arange(len(columns))[None, :]
+    kernels.log_kernel_sums(np.ascontiguousarray(rows), columns, every, np.arange(len(rows)), np.array([rate]), out)
+    return out

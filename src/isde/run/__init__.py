@@ -1,0 +1,1 @@
+"""Work as values, and what runs it: chunks, executors, stores."""

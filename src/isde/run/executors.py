@@ -1,0 +1,95 @@
+"""Who does the work: chunks one after the other, or by joblib's threads or processes.
+
+Where there are many chunks, workers take one each; where there are few, all workers share each in turn. Results do not
+depend on it: a chunk gives the same bits whoever does it.
+
+scikit-learn's `working_memory` (MiB, 1024 unless set) bounds what all chunks that are under way need beyond data and
+results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn import get_config
+
+from isde.run.work import ChunkScores, Means, Report, Run
+
+CHUNKS_PER_WORKER = 4
+"""With fewer chunks than this for each worker, workers share each chunk instead."""
+
+LEAST_MEMORY = 64 << 20
+"""Bytes for each worker: with less, there are fewer workers."""
+
+Task = TypeVar("Task")
+ScoreTask = Callable[[Task, Means], ChunkScores]
+
+
+class Executor(Protocol):
+    """Does tasks, in any order."""
+
+    def map(
+        self, score: ScoreTask[Task], tasks: Sequence[Task], report: Callable[[Task], Report]
+    ) -> Iterator[tuple[Task, ChunkScores]]:
+        """Each task with what was found, as it is done; `report(task)` is told the share of a task under way."""
+        ...
+
+
+@dataclass(frozen=True)
+class LocalExecutor:
+    """Workers of this machine, as joblib counts them: threads, or processes for code that holds the interpreter."""
+
+    n_jobs: int | None = None
+    in_processes: bool = False
+
+    def map(
+        self, score: ScoreTask[Task], tasks: Sequence[Task], report: Callable[[Task], Report]
+    ) -> Iterator[tuple[Task, ChunkScores]]:
+        means = self.means(len(tasks))
+        if means.n_workers == self.n_workers:
+            with workers(self.n_workers) as run:
+                for task in tasks:
+                    yield task, score(task, replace(means, run=run, report=report(task)))
+            return
+        prefer = "processes" if self.in_processes else "threads"
+        pool = Parallel(n_jobs=self.n_workers, prefer=prefer, return_as="generator_unordered")
+        for number, found in pool(delayed(_numbered)(score, i, task, means) for i, task in enumerate(tasks)):
+            yield tasks[number], found
+
+    @property
+    def n_workers(self) -> int:
+        """Workers there are, within the memory allowed."""
+        return max(1, min(effective_n_jobs(self.n_jobs), _memory_allowed() // LEAST_MEMORY))
+
+    def means(self, n_tasks: int) -> Means:
+        """What each of so many tasks may use, but for who does it."""
+        apart = self.in_processes or n_tasks >= CHUNKS_PER_WORKER * self.n_workers
+        at_once = self.n_workers if apart else 1
+        return Means(n_workers=self.n_workers // at_once, memory=_memory_allowed() // at_once)
+
+
+def _numbered(score: ScoreTask[Task], number: int, task: Task, means: Means) -> tuple[int, ChunkScores]:
+    return number, score(task, means)
+
+
+def _memory_allowed() -> int:
+    return int(get_config()["working_memory"] * 2**20)
+
+
+@contextmanager
+def workers(n_jobs: int | None) -> Iterator[Run]:
+    """A pool of threads (or what `joblib.parallel_config` says) as a function that runs tasks in order."""
+    if effective_n_jobs(n_jobs) == 1:
+        yield Means().run
+        return
+    with Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator") as pool:
+
+        def run(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
+            results: Iterable[Any] = pool(delayed(function)(*task) for task in tasks)
+            return results
+
+        yield run

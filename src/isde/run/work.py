@@ -1,0 +1,83 @@
+"""What there is to do and what was found, as values: nothing here knows who does it, where, or for which marginal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isde.arrays import IntVector, Mask, Vector
+
+Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterable[Any]]
+"""Calls a function on each tuple of arguments, in any way, and gives the results in order."""
+
+Report = Callable[[float], None]
+"""Told the share of a chunk's work that is done."""
+
+FEWEST_CHUNKS = 64
+"""Into which a family of subsets is cut, if it has as many: few workers should wait for the last one."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some subsets, scored together by one model: the least that is done, kept, or lost."""
+
+    key: str  # its name among all chunks of a scorer; follows from the subsets, never from memory or workers
+    n_subsets: int
+    work: float  # in proportion to the seconds that it takes, among the chunks of its model
+    model: int = 0  # which of the scorer's models
+    content: Any = None  # what the scorer needs to know which subsets these are
+
+
+@dataclass(frozen=True)
+class ChunkScores:
+    """What was found of the subsets of a chunk, in any order."""
+
+    positions: IntVector  # of the subsets among all
+    scores: Vector  # mean log-density of the rows to score, nats
+    bandwidths: Vector  # NaN where the model has none
+    unsettled: Mask  # the best bandwidth lies on the edge of the widest grid allowed
+
+    @classmethod
+    def without_bandwidths(cls, positions: IntVector, scores: Vector) -> ChunkScores:
+        return cls(positions, scores, np.full(len(scores), np.nan), np.zeros(len(scores), dtype=bool))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a chunk is expected to take."""
+
+    shared: float  # seconds of one worker that several can share
+    alone: float = 0.0  # seconds that they cannot
+    memory: int = 0  # bytes beyond data and results
+
+
+def _serially(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
+    return (function(*task) for task in tasks)
+
+
+def _silently(share: float) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a chunk may use: workers of its own, and memory."""
+
+    run: Run = _serially
+    n_workers: int = 1  # that `run` calls at once
+    memory: int = 1 << 30  # bytes, for all of them
+    report: Report = _silently
+
+
+def cut_evenly(n_subsets: int, most: int) -> Sequence[Chunk]:
+    """Chunks of subsets in a row, of at most so many and about equal work; `content` is their range.
+
+    >>> [chunk.content for chunk in cut_evenly(130, most=8)][:2], len(cut_evenly(130, most=8))
+    ([range(0, 3), range(3, 6)], 44)
+    """
+    size = min(most, -(-n_subsets // FEWEST_CHUNKS))
+    parts = (range(start, min(start + size, n_subsets)) for start in range(0, n_subsets, size))
+    return [Chunk(f"{part.start}-{part.stop}", len(part), len(part), content=part) for part in parts]

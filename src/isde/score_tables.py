@@ -1,0 +1,237 @@
+"""Step 1, from rows to tables: the only loop that scores, the mean over splits, the best of several models."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from isde.arrays import Matrix
+from isde.marginals.marginal import SubsetScorer
+from isde.progress import Advance, progress_bar, say
+from isde.run.executors import Executor, LocalExecutor, ScoreTask
+from isde.run.store import MemoryStore, Store
+from isde.run.work import Chunk, ChunkScores, Means, Report
+from isde.scores import ALIGNED, SubsetScores
+from isde.splits import Split, split_key
+from isde.subsets import SubsetFamily
+
+SPLITS_KEPT = 4
+"""Splits whose rows are kept prepared: chunks come split by split, and few are under way at once."""
+
+RESULT_BYTES = 17
+"""Of a subset of a split: score, bandwidth, whether it is settled."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A chunk of one split."""
+
+    split: int
+    chunk: Chunk
+    key: str  # of the split and the chunk: follows from the rows drawn and the subsets alone
+
+
+def score_models(
+    X: Matrix,
+    splits: Sequence[Split],
+    subsets: SubsetFamily,
+    scorer: SubsetScorer,
+    *,
+    n_jobs: int | None,
+    names: Sequence[str],
+    verbose: int = 0,
+) -> list[SubsetScores]:
+    """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth."""
+    scorer.warn_few_rows(min(len(fit) for fit, _ in splits))
+    executor, store = LocalExecutor(n_jobs, scorer.traits.in_processes), MemoryStore()
+    tasks, rows = plan_tasks(scorer, splits, subsets), SplitRows(scorer, X, splits)
+    if verbose > 0:
+        say("Measuring (the first run on a machine compiles for some seconds)")
+        say(announcement(scorer, X, splits, subsets, n_jobs))
+    work = f"Scoring {len(subsets):,} subsets" + (f" on {len(splits)} splits" if len(splits) > 1 else "")
+    with progress_bar(sum(task.chunk.n_subsets for task in tasks), work, show=verbose > 0) as advance:
+        run_tasks(partial(score_task, scorer, rows, subsets), tasks, executor, store, advance)
+    overlap = sum(len(score) for _, score in splits) / sum(len(fit) for fit, _ in splits)
+    return [
+        average_scores(_by_split(model, tasks, store, len(splits), subsets, names), overlap)
+        for model in range(scorer.n_models)
+    ]
+
+
+def plan_tasks(scorer: SubsetScorer, splits: Sequence[Split], subsets: SubsetFamily) -> list[Task]:
+    """All that there is to do, split by split."""
+    chunks, keys = scorer.chunks(subsets), map(split_key, splits)
+    return [Task(number, chunk, f"{key}:{chunk.key}") for number, key in enumerate(keys) for chunk in chunks]
+
+
+def run_tasks(
+    score: ScoreTask[Task], tasks: Sequence[Task], executor: Executor, store: Store, advance: Advance
+) -> None:
+    """Do what the store does not have yet."""
+    finished, progress = frozenset(store.finished()), _Progress(advance)
+    advance(sum(task.chunk.n_subsets for task in tasks if task.key in finished))
+    todo = [task for task in tasks if task.key not in finished]
+    for task, found in executor.map(score, todo, progress.within):
+        store.put(task.key, found)
+        progress.finish(task)
+
+
+def score_task(scorer: SubsetScorer, rows: SplitRows, subsets: SubsetFamily, task: Task, means: Means) -> ChunkScores:
+    return scorer.score(rows[task.split], subsets, task.chunk, means)
+
+
+class SplitRows:
+    """The rows of each split as a scorer takes them, prepared when they are asked for; those of few splits are kept."""
+
+    def __init__(self, scorer: SubsetScorer, X: Matrix, splits: Sequence[Split]) -> None:
+        self.scorer, self.X, self.splits = scorer, X, splits
+        self._prepared: OrderedDict[int, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __getitem__(self, number: int) -> Any:
+        with self._lock:
+            if number not in self._prepared:
+                fit, score = self.splits[number]
+                self._prepared[number] = self.scorer.prepare(self.X[fit], self.X[score])
+                if len(self._prepared) > SPLITS_KEPT:
+                    self._prepared.popitem(last=False)
+            return self._prepared[number]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process prepares its own."""
+        return SplitRows, (self.scorer, self.X, self.splits)
+
+
+class _Progress:
+    """Subsets done, those of a chunk under way by the share of its work."""
+
+    def __init__(self, advance: Advance) -> None:
+        self.advance, self.ahead = advance, 0
+
+    def within(self, task: Task) -> Report:
+        def report(share: float) -> None:
+            reached = int(share * task.chunk.n_subsets)
+            if reached > self.ahead:
+                self.advance(reached - self.ahead)
+                self.ahead = reached
+
+        return report
+
+    def finish(self, task: Task) -> None:
+        self.advance(task.chunk.n_subsets - self.ahead)
+        self.ahead = 0
+
+
+def expected_cost(
+    scorer: SubsetScorer, X: Matrix, splits: Sequence[Split], subsets: SubsetFamily, n_jobs: int | None
+) -> tuple[float, int]:
+    """Seconds and bytes that `score_models` will need: of each model a chunk of middle size is timed."""
+    executor, chunks = LocalExecutor(n_jobs, scorer.traits.in_processes), scorer.chunks(subsets)
+    means, (fit, score) = executor.means(len(splits) * len(chunks)), splits[0]
+    at_once, rows = executor.n_workers // means.n_workers, scorer.prepare(X[fit], X[score])
+    seconds, memory = 0.0, 0
+    for own in _by_model(chunks):
+        middle = sorted(own, key=lambda chunk: chunk.work)[len(own) // 2]
+        cost = scorer.cost(rows, subsets, middle, means)
+        one = cost.shared / executor.n_workers + cost.alone / at_once
+        seconds += len(splits) * one * sum(chunk.work for chunk in own) / middle.work
+        memory = max(memory, at_once * cost.memory)
+    return seconds, memory + RESULT_BYTES * len(subsets)
+
+
+def announcement(
+    scorer: SubsetScorer, X: Matrix, splits: Sequence[Split], subsets: SubsetFamily, n_jobs: int | None
+) -> str:
+    """What there is to do, and what it will cost, in a sentence."""
+    (fit, score), n = splits[0], len(splits)
+    seconds, memory = expected_cost(scorer, X, splits, subsets, n_jobs)
+    of_splits = f"{n} splits of the rows: " if n > 1 else ""
+    what = scorer.describe(subsets, len(fit), len(score))
+    return f"{of_splits}{what}: {in_words(seconds, n)}, {memory / 2**20:,.0f} MB"
+
+
+def _by_model(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
+    for model in dict.fromkeys(chunk.model for chunk in chunks):
+        yield [chunk for chunk in chunks if chunk.model == model]
+
+
+def in_words(seconds: float, n_splits: int) -> str:
+    """What so many splits take, for people.
+
+    >>> in_words(0.2, 1), in_words(42, 1), in_words(600, 20)
+    ('less than a second', 'about 42 s', 'about 10 minutes in all')
+    """
+    scope = " in all" if n_splits > 1 else ""
+    if seconds < 1:
+        return f"less than a second{scope}"
+    return (f"about {seconds:.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} minutes") + scope
+
+
+def _by_split(
+    model: int, tasks: Sequence[Task], store: Store, n_splits: int, subsets: SubsetFamily, names: Sequence[str]
+) -> list[SubsetScores]:
+    """The table of each split by one model."""
+    scores, bandwidths = np.empty((n_splits, len(subsets))), np.empty((n_splits, len(subsets)))
+    unsettled = np.empty((n_splits, len(subsets)), dtype=bool)
+    for task in tasks:
+        if task.chunk.model == model:
+            found = store.get(task.key)
+            here = task.split, found.positions
+            scores[here], bandwidths[here], unsettled[here] = found.scores, found.bandwidths, found.unsettled
+    no_error = np.full(len(subsets), np.nan)
+    columns = (tuple(np.flatnonzero(own[: subsets.n_columns]).tolist()) for own in unsettled)
+    return [
+        SubsetScores(subsets, score, bandwidth, no_error, tuple(names), edge)
+        for score, bandwidth, edge in zip(scores, bandwidths, columns, strict=True)
+    ]
+
+
+def with_columns(scores: SubsetScores, alone: SubsetScores) -> SubsetScores:
+    """Scores of dependence alone plus what each column scores by itself.
+
+    Gains and their errors do not change; the error of a score is that of two terms that hardly know each other.
+    """
+    errors = np.sqrt(scores.gain_errors**2 + scores.subsets.sum_over_members(alone.errors**2))
+    return replace(scores.shifted(alone.scores), errors=errors, unsettled=alone.unsettled, dependence=scores.gains)
+
+
+def average_scores(tables: Sequence[SubsetScores], overlap: float) -> SubsetScores:
+    """One table from several splits of the same rows: mean score, its standard error, median bandwidth.
+
+    Splits share rows: more of them take away the chance of the split, not that of the rows. Hence `overlap`, rows that
+    score for each row that fits (Nadeau and Bengio 2003).
+    """
+    if len(tables) == 1:
+        return tables[0]
+    scores, gains = np.stack([table.scores for table in tables]), np.stack([table.gains for table in tables])
+    widening = np.sqrt(1 / len(tables) + overlap)
+    with np.errstate(invalid="ignore"):  # -inf minus -inf: a subset no split could fit has no spread
+        errors, gain_errors = (values.std(axis=0, ddof=1) * widening for values in (scores, gains))
+    return replace(
+        tables[0],
+        scores=scores.mean(axis=0),
+        errors=errors,
+        gain_errors=gain_errors,
+        bandwidths=np.median([table.bandwidths for table in tables], axis=0),
+        unsettled=tuple(sorted({c for table in tables for c in table.unsettled})),
+    )
+
+
+def best_scores(tables: Sequence[SubsetScores]) -> SubsetScores:
+    """One table from those of several models: for each subset, what the model with the best score says.
+
+    The best mean over splits: were it taken split by split, the luck of a model on the rows that score would enter.
+    Where chance is charged, the best after charges: a model that chance favours less wins with less.
+    """
+    best, every = np.argmax([table.objectives for table in tables], axis=0), np.arange(len(tables[0]))
+    return replace(
+        tables[0],
+        unsettled=tuple(c for c in range(tables[0].n_columns) if c in tables[best[c]].unsettled),
+        **{name: np.stack([getattr(table, name) for table in tables])[best, every] for name in ALIGNED},
+    )

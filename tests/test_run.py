@@ -1,0 +1,203 @@
+"""Work as values: chunks cover every subset, executors do each once, the store keeps what is done; the same bits."""
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn import config_context
+from sklearn.mixture import GaussianMixture
+
+from isde.marginals import MARGINAL_NAMES, resolve_marginal
+from isde.run.executors import CHUNKS_PER_WORKER, LocalExecutor
+from isde.run.store import MemoryStore
+from isde.run.work import Chunk, ChunkScores, Means, cut_evenly
+from isde.score_tables import SplitRows, plan_tasks, run_tasks, score_models, score_task
+from isde.splits import draw_splits, resolve_split, split_key
+from isde.subsets import SubsetFamily
+
+MARGINALS = {name: name for name in MARGINAL_NAMES} | {
+    "an estimator": GaussianMixture(1, random_state=0),
+    "a list": ["kde", "gaussian", "stack"],
+}
+SUBSETS = SubsetFamily(4, 3)
+
+
+def nothing_said(task):
+    return lambda share: None
+
+
+@pytest.fixture
+def scorer(request):
+    return resolve_marginal(request.param)
+
+
+every_marginal = pytest.mark.parametrize("scorer", MARGINALS.values(), ids=MARGINALS, indirect=True)
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.uniform(size=(90, 4))
+    return X, draw_splits(resolve_split("density", 0), X)
+
+
+# --- chunks ----------------------------------------------------------------------------------------------------
+
+
+@every_marginal
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (4, 3), (9, 4)])
+def test_the_chunks_of_a_scorer_have_keys_of_their_own_and_hold_every_subset_for_each_model(scorer, d, k):
+    subsets = SubsetFamily(d, k)
+    chunks = scorer.chunks(subsets)
+    assert len({chunk.key for chunk in chunks}) == len(chunks)
+    for model in range(scorer.n_models):
+        assert sum(chunk.n_subsets for chunk in chunks if chunk.model == model) == len(subsets)
+    assert all(chunk.work > 0 for chunk in chunks)
+
+
+@every_marginal
+def test_every_subset_is_scored_once_by_each_model(scorer, table):
+    X, ((fit, score), *_) = table
+    rows, seen = scorer.prepare(X[fit], X[score]), np.zeros((scorer.n_models, len(SUBSETS)), dtype=int)
+    for chunk in scorer.chunks(SUBSETS):
+        found = scorer.score(rows, SUBSETS, chunk, Means())
+        assert len(found.scores) == len(found.bandwidths) == len(found.unsettled) == chunk.n_subsets
+        np.add.at(seen[chunk.model], found.positions, 1)
+    assert (seen == 1).all()
+
+
+@every_marginal
+def test_chunks_follow_from_the_subsets_never_from_memory_or_workers(scorer):
+    def keys():
+        return [(chunk.key, chunk.model, chunk.n_subsets) for chunk in scorer.chunks(SubsetFamily(9, 4))]
+
+    plain = keys()
+    with config_context(working_memory=8), parallel_config("threading", n_jobs=7):
+        assert keys() == plain
+
+
+@every_marginal
+def test_a_chunk_is_expected_to_cost_something(scorer, table):
+    X, ((fit, score), *_) = table
+    rows = scorer.prepare(X[fit], X[score])
+    cost = scorer.cost(rows, SUBSETS, scorer.chunks(SUBSETS)[0], Means())
+    assert cost.shared + cost.alone > 0
+    assert min(cost.shared, cost.alone, cost.memory) >= 0
+
+
+def test_few_subsets_are_cut_into_chunks_of_one_and_many_into_chunks_of_the_most():
+    assert [chunk.n_subsets for chunk in cut_evenly(5, most=8)] == [1] * 5
+    many = cut_evenly(10_000, most=8)
+    assert {chunk.n_subsets for chunk in many} == {8}
+    assert [i for chunk in many for i in chunk.content] == list(range(10_000))
+
+
+def test_the_key_of_a_split_is_that_of_its_rows_in_their_order(rng):
+    X = rng.normal(size=(50, 2))
+    one, again, other = (draw_splits(resolve_split("structure", seed), X) for seed in (0, 0, 1))
+    assert [split_key(split) for split in one] == [split_key(split) for split in again]
+    assert len({split_key(split) for split in (*one, *other)}) == 40
+    fit, score = one[0]
+    assert split_key((fit[::-1], score)) != split_key((fit, score))
+    assert split_key((fit.astype(np.int32), score)) == split_key((fit, score))
+    assert split_key((np.array([1, 2]), np.array([3]))) != split_key((np.array([1]), np.array([2, 3])))
+
+
+# --- executors -------------------------------------------------------------------------------------------------
+
+
+def squared(task, means):
+    return task**2
+
+
+def test_every_task_is_done_once_whoever_does_it():
+    for executor in (LocalExecutor(1), LocalExecutor(2), LocalExecutor(2, in_processes=True)):
+        for n in (1, 3, 40):
+            tasks = list(range(n))
+            done = list(executor.map(squared, tasks, nothing_said))
+            assert sorted(done) == [(task, task**2) for task in tasks]
+
+
+def test_many_chunks_are_done_side_by_side_and_few_by_all_workers_together():
+    executor = LocalExecutor(3)
+    many, few = executor.means(3 * CHUNKS_PER_WORKER), executor.means(3 * CHUNKS_PER_WORKER - 1)
+    assert (many.n_workers, few.n_workers) == (1, 3)
+    assert 3 * many.memory <= few.memory
+    seen = []
+    list(executor.map(lambda task, means: seen.append(means), range(2), nothing_said))
+    assert [means.n_workers for means in seen] == [3, 3]
+    assert list(seen[0].run(pow, [(2, 3), (3, 2)])) == [8, 9]
+
+
+def test_little_memory_means_fewer_workers():
+    with config_context(working_memory=128):
+        assert LocalExecutor(64).n_workers == 2
+    with config_context(working_memory=1):
+        assert LocalExecutor(64).n_workers == 1
+
+
+def test_a_task_that_fails_ends_the_map_with_its_error():
+    def fail(task, means):
+        raise ValueError(f"task {task}")
+
+    for n_jobs in (1, 2):
+        with pytest.raises(ValueError, match="task 0"):
+            list(LocalExecutor(n_jobs).map(fail, range(1), nothing_said))
+
+
+# --- the loop --------------------------------------------------------------------------------------------------
+
+
+@every_marginal
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_what_is_in_the_store_is_not_done_again(scorer, table, n_jobs):
+    X, splits = table
+    tasks, rows, advanced = plan_tasks(scorer, splits, SUBSETS), SplitRows(scorer, X, splits), []
+    store, done = MemoryStore(), []
+
+    def score(task, means):
+        done.append(task.key)
+        return score_task(scorer, rows, SUBSETS, task, means)
+
+    run_tasks(score, tasks[::2], LocalExecutor(n_jobs), store, advanced.append)
+    run_tasks(score, tasks, LocalExecutor(n_jobs), store, advanced.append)
+    assert sorted(done) == sorted(task.key for task in tasks)
+    half, whole = (sum(task.chunk.n_subsets for task in some) for some in (tasks[::2], tasks))
+    assert sum(advanced) == half + whole
+
+
+@every_marginal
+def test_tables_have_the_same_bits_for_any_number_of_workers(scorer, table):
+    X, splits = table
+    tables = [score_models(X, splits, SUBSETS, scorer, n_jobs=n_jobs, names=tuple("abcd")) for n_jobs in (1, 2, 3)]
+    for one, *others in zip(*tables, strict=True):
+        for other in others:
+            assert one.scores.tobytes() == other.scores.tobytes()
+            assert one.bandwidths.tobytes() == other.bandwidths.tobytes()
+
+
+def test_rows_are_prepared_once_for_all_chunks_of_a_split(table):
+    class Counting:
+        prepared = 0
+
+        def prepare(self, X_fit, X_score):
+            self.prepared += 1
+            return len(X_fit), len(X_score)
+
+    X, splits = table
+    scorer = Counting()
+    rows = SplitRows(scorer, X, splits)
+    assert [rows[number] for number in (0, 0, 1, 0, 1)] == [(72, 18)] * 5
+    assert scorer.prepared == 2
+
+
+def test_progress_within_a_chunk_never_passes_its_end():
+    chunks = [Chunk(key, 10, 1.0) for key in "ab"]
+    advanced = []
+
+    def score(task, means):
+        for share in (0.25, 0.1, 0.9):
+            means.report(share)
+        return ChunkScores.without_bandwidths(np.arange(10), np.zeros(10))
+
+    tasks = plan_tasks(type("Scorer", (), {"chunks": lambda self, subsets: chunks})(), [([0], [1])], SUBSETS)
+    run_tasks(score, tasks, LocalExecutor(1), MemoryStore(), advanced.append)
+    assert advanced == [0, 2, 7, 1, 2, 7, 1]
