@@ -8,9 +8,10 @@ from scipy.stats import multivariate_normal, norm
 import oracles
 from isde import ISDE, fit_blocks
 from isde.errors import InputError
+from isde.marginals import MARGINAL_NAMES
 from oracles import QUADRATURE, ROUNDING, monte_carlo
 
-FAMILIES = ["kde", "gaussian", "gaussian-zero-mean"]
+FAMILIES = MARGINAL_NAMES
 SCALES = ["minmax", "standard", None]
 
 
