@@ -111,7 +111,9 @@ def _slacks(weights: Weights, columns: list[int], fee: int) -> NDArray[np.int64]
     slacks = np.empty(len(family), dtype=np.int64)
     for size in range(1, family.max_size + 1):
         where = family.of_size(size)
-        slacks[where] = prices[family.members(size)].sum(axis=1) + fee - STEP * weights.values[where]
+        slacks[where] = fee - STEP * weights.values[where]
+        for column in family.members(size).T:  # three times as fast as a sum over rows as short as these
+            slacks[where] += prices[column]
     slacks[weights.values == FORBIDDEN] = NEVER
     return slacks
 

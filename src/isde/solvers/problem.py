@@ -63,16 +63,17 @@ class Problem:
             found = solver.best(weights, n)
             if not found:
                 raise InputError(conflict(self.rules, self.scores.subsets, self._is_possible))
-            lowest = min(self.gain(one.partition) for one in found)
+            gains = {one.partition: self._block_gains(one.partition) for one in found}
+            lowest = min(map(fsum, gains.values()))
             if (lowest == -np.inf) if floor is None else (lowest >= floor):
                 break
             floor = None if lowest == -np.inf else lowest
-        found.sort(key=lambda one: self._place(one.partition))
+        found.sort(key=lambda one: _place(one.partition, gains[one.partition]))
         return [(one, weights.nats(weights.of(one.partition), one.bound)) for one in found]
 
     def gain(self, partition: Partition) -> float:
         """What a partition adds to the columns alone, charges taken off."""
-        return fsum(self.gains[self.scores.subsets.index(block)] for block in partition)
+        return fsum(self._block_gains(partition))
 
     def meets_demands(self, partition: Partition) -> bool:
         """Whether a partition is one of those looked for."""
@@ -80,13 +81,16 @@ class Problem:
         allowed = all(self.demands.allowed[self.scores.subsets.index(block)] for block in partition)
         return allowed and (most is None or len(partition) <= most)
 
-    def _place(self, partition: Partition) -> tuple[int, int, int, Partition]:
-        """A key that sorts as the solvers do, in the finest unit however far the scores of the partitions lie apart."""
-        gains = [float(self.gains[self.scores.subsets.index(block)]) for block in partition]
-        finite = [gain for gain in gains if gain > -np.inf]
-        units = sum(round(ldexp(gain, FINEST_BITS)) for gain in finite)
-        return len(gains) - len(finite), -units, -len(partition), partition
+    def _block_gains(self, partition: Partition) -> list[float]:
+        return [float(self.gains[self.scores.subsets.index(block)]) for block in partition]
 
     def _is_possible(self, demands: Demands) -> bool:
         values = np.where(demands.allowed, 1, FORBIDDEN)
         return bool(solver_named(JUDGE).best(Weights(self.scores.subsets, values, 1.0, demands.max_blocks)))
+
+
+def _place(partition: Partition, gains: list[float]) -> tuple[int, int, int, Partition]:
+    """A key that sorts as the solvers do, in the finest unit however far the scores of the partitions lie apart."""
+    finite = [gain for gain in gains if gain > -np.inf]
+    units = sum(round(ldexp(gain, FINEST_BITS)) for gain in finite)
+    return len(gains) - len(finite), -units, -len(partition), partition
