@@ -157,6 +157,19 @@ def test_a_runner_up_that_claims_a_better_place_is_found_out():
         assert verify(table, replace(third, rank=1, witness=witness)).outcome == "a better one exists"
 
 
+@pytest.mark.parametrize("demands", [Constraints(), Constraints(min_block_size=2)])
+def test_places_far_below_independence_are_told_apart_beside_hopeless_scores(demands):
+    scores = random_table(6, 3, 5) | {(0, 1): -1e12, (2, 3): -1e15}
+    table = SubsetScores.from_dict(scores)
+    finite = [one for one in best_partitions(table, 200, constraints=demands) if one.score > -1e6]
+    assert len(finite) > 5
+    for one in finite:
+        assert verify(table, one, constraints=demands).outcome == "proved"
+        if one.rank > 1:
+            claim = replace(one, rank=one.rank - 1)
+            assert verify(table, claim, constraints=demands).outcome == "a better one exists"
+
+
 @given(st.integers(0, 10**6), st.integers(2, 4), constraints_of_six)
 def test_what_is_selected_under_constraints_is_proved_again_under_them(seed, k, constraints):
     table = SubsetScores.from_dict(tied_table(6, k, seed))
@@ -251,6 +264,16 @@ def test_fees_that_nobody_pays_prove_nothing(no_time):
     cheap = Witness(np.zeros(9, dtype=np.int64), 1 << 55, found.witness.unit)
     wrong = Selection(tuple((c,) for c in range(9)), 0.0, 0.0, "oracle", witness=cheap)
     assert verify(table, wrong).outcome == "not checked again"
+
+
+@pytest.mark.parametrize("price", [-(2**62), -(2**63), 2**63 - 1])
+def test_prices_whose_sums_leave_64_bits_prove_nothing(price, no_time):
+    # Only triples are allowed: nothing but the sums over three columns holds a price.
+    table, threes = SubsetScores.from_dict(random_table(6, 3, 0)), Constraints(min_block_size=3)
+    worst = select_partition(table, sense="min", constraints=threes)
+    unit = select_partition(table, solver="milp", constraints=threes).witness.unit
+    huge = replace(worst, witness=Witness(np.full(6, price, dtype=np.int64), 0, unit))
+    assert verify(table, huge, constraints=threes).outcome == "not checked again"
 
 
 def test_prices_for_other_columns_are_no_witness(no_time):
