@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import oracles
 from isde import Constraints, Selection, SubsetScores, best_partitions, select_partition
-from isde.errors import InputError
+from isde.errors import InputError, ISDEError
 from isde.selection import PROOF_TOLERANCE, Witness
 from isde.solvers import proofs, verify
 from isde.solvers.proofs import certify_again
@@ -189,6 +189,24 @@ def test_a_partition_that_breaks_the_constraints_is_refused():
             verify(table, Selection(partition, 0.0, 0.0, "oracle"), constraints=apart)
 
 
+def test_a_place_far_down_is_not_counted_to():
+    table = SubsetScores.from_dict(random_table(7, 3, 1))
+    last = best_partitions(table, 10**4)[-1]
+    assert verify(table, last).outcome == "proved"
+    assert verify(table, replace(last, rank=10**12)).outcome == "not checked again"
+
+
+def test_where_highs_fails_nothing_is_known(monkeypatch):
+    def fail(*_):
+        raise ISDEError("HiGHS could not solve the linear relaxation")
+
+    table = triples(18)
+    found = replace(select_partition(table), witness=None)
+    assert verify(table, found).outcome == "proved"
+    monkeypatch.setattr(proofs, "price_columns", fail)
+    assert verify(table, found).outcome == "not checked again"
+
+
 def test_smaller_blocks_than_those_of_the_table_are_proved_again():
     table = SubsetScores.from_dict(random_table(6, 4, 0))
     found = select_partition(table, 2)
@@ -198,7 +216,7 @@ def test_smaller_blocks_than_those_of_the_table_are_proved_again():
 
 # --- whatever a file says, the verdict is right ----------------------------------------------------------------
 
-any_price = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-1000, 1000))
+any_price = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-1000, 1000), st.integers(2**59, 2**61))
 
 
 @st.composite

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal
 
-from isde.errors import InputError, UnprovedPartition
+from isde.errors import InputError, ISDEError, UnprovedPartition
 from isde.partitions import Partition, canonical_partition
 from isde.scores import SubsetScores
 from isde.selection import PROOF_TOLERANCE, Selection, Witness, certify
@@ -27,6 +27,9 @@ MOST_STEPS = 3**17
 
 MOST_NODES = 2_000_000
 """Blocks that a search tries: 0.1 to 0.3 s."""
+
+MOST_RANK = 10_000
+"""Partitions that a search keeps at most."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +125,16 @@ def _look_again(claim: _Claim, witness: Witness | None) -> Verdict:
     if dynamic.refusal(claim.task) is None and dynamic.steps(claim.task) <= MOST_STEPS:
         return claim.against([one.partition for one in dynamic.best(claim.weights)])
     if prices is None and milp.steps(claim.task) <= MOST_STEPS:
-        prices = price_columns(claim.weights, milp.possible_blocks(claim.weights, claim.rank))
+        prices = _new_prices(claim)
         return verdict if prices is None else _by_prices(claim, prices)
     return verdict
+
+
+def _new_prices(claim: _Claim) -> Prices | None:
+    try:
+        return price_columns(claim.weights, milp.possible_blocks(claim.weights, claim.rank))
+    except ISDEError:
+        return None  # where HiGHS fails nothing is known, and nothing is wrong with the claim
 
 
 def _by_prices(claim: _Claim, prices: Prices) -> Verdict:
@@ -133,8 +143,10 @@ def _by_prices(claim: _Claim, prices: Prices) -> Verdict:
     gap = claim.gap(prices.bound // STEP)
     if gap <= PROOF_TOLERANCE:
         return Verdict(gap)
-    search = milp.search_within(weights, prices, milp.possible_blocks(weights, claim.rank), MOST_NODES)
     most = prices.bound - STEP * weights.next_gain(weights.of(claim.partition))
+    if claim.rank > MOST_RANK or most > milp.FARTHEST:
+        return Verdict(gap)
+    search = milp.search_within(weights, prices, milp.possible_blocks(weights, claim.rank), MOST_NODES)
     try:
         found = milp.search_outwards(weights, search, claim.rank, most)
     except SearchTooLong:
