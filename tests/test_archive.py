@@ -19,6 +19,8 @@ import isde
 from isde import ISDE, SubsetScores, fit_blocks, score_subsets
 from isde.archive import read_archive, write_archive
 from isde.errors import InputError, ISDEWarning
+from isde.solvers import proofs
+from isde.solvers.registry import SOLVERS
 
 
 @pytest.fixture
@@ -286,7 +288,9 @@ def test_other_zip_files_are_refused(tmp_path):
     "change",
     [
         lambda content: content.pop("density"),
-        lambda content: content.update(gap=1.0),
+        lambda content: content.update(rank=0),
+        lambda content: content.update(witness={"fee": 0, "unit": 1.0}),
+        lambda content: content.pop("solver"),
         lambda content: content["density"].update(names=["a"]),
         lambda content: content["density"]["blocks"].pop(),
         lambda content: content["density"]["blocks"][0].update(kind="spline"),
@@ -300,6 +304,75 @@ def test_content_that_does_not_fit_together_is_refused(saved, change):
     rewrite(path, header=lambda top: change(top["content"]))
     with pytest.raises(InputError, match=r"model\.isde is damaged"):
         isde.load(path)
+
+
+# --- proofs ----------------------------------------------------------------------------------------------------
+
+
+def proved_model(rows, path, solver="milp"):
+    model = ISDE(3, marginal="gaussian", solver=solver, random_state=0).fit(rows)
+    model.save(path)
+    return model
+
+
+def make_older(path):
+    """The file as it was before there were witnesses: with a gap to be believed."""
+    kind, header, arrays = read_archive(path)
+    older = {key: value for key, value in header.items() if key not in ("rank", "witness")}
+    write_archive(path, kind, older | {"gap": 0.0}, {n: a for n, a in arrays.items() if not n.startswith("witness.")})
+
+
+def test_a_file_holds_what_proves_its_partition_and_no_gap(tmp_path, rows):
+    model = proved_model(rows, tmp_path / "model.isde")
+    _, header, arrays = read_archive(tmp_path / "model.isde")
+    assert "gap" not in header
+    assert "bound" not in header
+    assert (header["rank"], header["solver"]) == (1, "milp")
+    np.testing.assert_array_equal(arrays["witness.prices"], model.selection_.witness.prices)
+    loaded = isde.load(tmp_path / "model.isde").selection_
+    assert (loaded.proof, loaded.is_optimal, loaded.rank) == ("proved", True, 1)
+    np.testing.assert_array_equal(loaded.witness.prices, model.selection_.witness.prices)
+    assert (loaded.witness.fee, loaded.witness.unit) == (model.selection_.witness.fee, model.selection_.witness.unit)
+
+
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_worse_partition_with_a_density_of_its_own_is_refused(tmp_path, rows, solver, older):
+    path = tmp_path / "model.isde"
+    model = proved_model(rows, path, solver)
+    better = model.partition_
+    for partition in isde.enumerate_partitions(3):
+        if partition != better:
+            model.density_ = fit_blocks(rows, partition, "gaussian")
+            model.save(path)
+            if older:
+                make_older(path)
+            with pytest.raises(InputError, match=r"model\.isde is damaged.*its partition is not the best") as refused:
+                isde.load(path)
+            assert str(better) in str(refused.value)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_an_older_file_is_searched_again(tmp_path, rows, solver):
+    model = proved_model(rows, tmp_path / "model.isde", solver)
+    make_older(tmp_path / "model.isde")
+    loaded = isde.load(tmp_path / "model.isde").selection_
+    assert loaded == model.selection_
+    assert (loaded.proof, loaded.is_optimal, loaded.witness) == ("proved", True, None)
+
+
+def test_a_proof_that_would_take_long_is_not_checked_again_and_says_so(tmp_path, rows, monkeypatch):
+    monkeypatch.setattr(proofs, "MOST_STEPS", 0)
+    model = proved_model(rows, tmp_path / "model.isde", "dynamic")
+    loaded = isde.load(tmp_path / "model.isde")
+    assert model.selection_.proof == "proved"
+    assert loaded.selection_.proof == "not checked again"
+    assert not loaded.selection_.is_optimal
+    assert loaded.selection_.bound == np.inf
+    assert (loaded.partition_, loaded.selection_.score) == (model.partition_, model.selection_.score)
+    loaded.save(tmp_path / "again.isde")
+    monkeypatch.undo()
+    assert isde.load(tmp_path / "again.isde").selection_ == model.selection_
 
 
 def test_a_missing_file_and_a_folder_without_a_model_are_refused(tmp_path):

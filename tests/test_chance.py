@@ -27,11 +27,10 @@ from isde.marginals.marginal import Traits
 from isde.run.work import Chunk, ChunkScores
 from isde.score_tables import score_models
 from isde.scoring import Scoring
+from isde.solvers.registry import SOLVERS
 from isde.splits import draw_splits, resolve_split
 from isde.subsets import SubsetFamily
 from oracles import ROUNDING
-
-SOLVERS = ["exhaustive", "dynamic", "milp"]
 
 MOST_APART = 0.05
 """Of two distribution functions by 20 tables each. Margins that share columns know of each other: no p-value is right.

@@ -143,7 +143,7 @@ def test_fit_writes_the_model_that_the_estimator_finds(data, tmp_path):
     assert [b["gain_error"] for b in summary["blocks"]] == expected.subset_scores_.gain_errors[at].tolist()
     second = isde.best_partitions(expected.subset_scores_, 2)[1]
     assert summary["runner_up"]["below"] == expected.selection_.objective - second.objective > 0
-    assert summary["is_optimal"] is True
+    assert (summary["is_optimal"], summary["rank"], summary["proof"]) == (True, 1, "proved")
     assert [b["gain"] for b in summary["blocks"]] == [expected.subset_scores_.gain(b) for b in expected.partition_]
     assert {b["bandwidth"] for b in summary["blocks"]} == {None}  # a stack has several
     assert summary["independence_score"] == pytest.approx(sum(expected.subset_scores_.scores[:3]), abs=ROUNDING)
@@ -318,6 +318,16 @@ def test_info_prints_what_fit_found(run):
     assert "the best partition for these scores, proved" in result.stdout
     found, stored = json.loads(call("info", run, "--json").stdout), json.loads((run / SUMMARY).read_text())
     assert found == {key: stored[key] for key in found}
+
+
+def test_info_says_where_a_proof_was_not_checked_again(run, monkeypatch):
+    monkeypatch.setattr("isde.solvers.proofs.MOST_STEPS", 0)
+    result = call("info", run)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "the best partition for these scores, proved when it was fitted, not checked again: score " in result.stdout
+    assert "bound" not in result.stdout
+    found = json.loads(call("info", run, "--json").stdout)
+    assert (found["proof"], found["is_optimal"], found["bound"]) == ("not checked again", False, None)
 
 
 # --- partitions ------------------------------------------------------------------------------------------------

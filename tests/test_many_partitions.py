@@ -13,9 +13,11 @@ import oracles
 from isde import Constraints, SubsetScores, best_partitions, count_partitions, select_partition, worst_partitions
 from isde.errors import InputError, ISDEError
 from isde.inspection import landscape
+from isde.solvers.registry import AUTO, SOLVER_NAMES, solver_named
+from isde.solvers.solver import Task
 from isde.subsets import SubsetFamily
 from oracles import ROUNDING
-from test_selection import PAPER, SOLVERS, random_table, tied_table
+from test_selection import PAPER, random_table, tied_table
 
 # --- the K best ------------------------------------------------------------------------------------------------
 
@@ -33,22 +35,32 @@ def ranked(scores, d, sense="max", allowed=lambda partition: True):
     return sorted(filter(allowed, oracles.all_partitions(d, k)), key=key)
 
 
+def takes(solver, task):
+    return solver == AUTO or solver_named(solver).refusal(task) is None
+
+
 small_tables = st.builds(
     lambda d, k, seed: (d, tied_table(d, k, seed)), st.integers(1, 6), st.integers(1, 6), st.integers(0, 10**6)
 )
 
 
+@pytest.mark.parametrize("solver", SOLVER_NAMES)
 @pytest.mark.parametrize("sense", ["max", "min"])
 @given(small_tables, st.integers(1, 250))
-def test_the_best_partitions_are_those_of_full_enumeration_in_order(sense, case, n):
+def test_the_best_partitions_are_those_of_full_enumeration_in_order(solver, sense, case, n):
     d, scores = case
-    found = best_partitions(SubsetScores.from_dict(scores), n, sense=sense)
+    table = SubsetScores.from_dict(scores)
+    n = n if takes(solver, Task(d, table.max_block_size, n=n)) else 1
+    found = best_partitions(table, n, solver=solver, sense=sense)
     # Of those that score -inf, which ones come first is not promised beyond the fewest such subsets.
     expected = [p for p in ranked(scores, d, sense)[:n] if all(scores.get(b, -np.inf) > -np.inf for b in p)]
     assert [one.partition for one in found][: len(expected)] == expected
     assert len(found) == min(n, count_partitions(d, max(map(len, scores))))
     assert len({one.partition for one in found}) == len(found)
     assert all(one.score == one.bound for one in found)
+    assert [one.rank for one in found] == list(range(1, len(found) + 1))
+    assert all(one.is_proved for one in found)
+    assert [one.is_optimal for one in found] == [True] + [False] * (len(found) - 1)
 
 
 @pytest.mark.parametrize("hopeless", [-30.0, -1e6, -1e12])
@@ -174,14 +186,12 @@ def test_under_constraints_every_solver_agrees_with_enumeration(seed, k, constra
         with pytest.raises(InputError, match="No partition of the 6 columns"):
             select_partition(table, sense=sense, constraints=constraints)
         return
-    found = best_partitions(table, 20, sense=sense, constraints=constraints)
-    assert [one.partition for one in found] == expected[:20]
-    for solver in SOLVERS:
-        if solver == "dynamic" and constraints.max_blocks is not None:
-            continue
-        selected = select_partition(table, solver=solver, sense=sense, constraints=constraints)
-        assert selected.partition == expected[0]
-        assert selected.is_optimal
+    for solver in SOLVER_NAMES:
+        for n in (1, 20):
+            if takes(solver, Task(6, k, constraints.max_blocks, n)):
+                found = best_partitions(table, n, solver=solver, sense=sense, constraints=constraints)
+                assert [one.partition for one in found] == expected[:n]
+                assert all(one.is_proved for one in found)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -266,6 +276,13 @@ def test_a_solver_that_cannot_count_blocks_says_so():
     table = SubsetScores.from_dict(random_table(4, 2, 0))
     with pytest.raises(ValueError, match="use solver='milp'"):
         select_partition(table, solver="dynamic", constraints=Constraints(max_blocks=3))
+
+
+def test_a_solver_of_one_partition_says_so():
+    table = SubsetScores.from_dict(random_table(4, 2, 0))
+    with pytest.raises(ValueError, match="solver='dynamic' finds one partition, not 2: use solver='milp'"):
+        best_partitions(table, 2, solver="dynamic")
+    assert best_partitions(table, 1, solver="dynamic") == [select_partition(table, solver="dynamic")]
 
 
 def test_none_of_zero_partitions_are_asked_for():

@@ -14,9 +14,12 @@ from isde import Selection, SubsetScores, select_partition
 from isde.errors import InputError, UnprovedPartition
 from isde.selection import certify
 from isde.solvers import dynamic
+from isde.solvers.registry import AUTO, choose, solver_named
+from isde.solvers.registry import SOLVERS as REGISTRY
+from isde.solvers.solver import Proved, Task
 from oracles import ROUNDING
 
-SOLVERS = ["exhaustive", "dynamic", "milp"]
+SOLVERS = list(REGISTRY)
 PAPER = Path(__file__).parents[2] / "shared" / "paper"
 
 
@@ -251,10 +254,10 @@ def test_when_minimising_the_bound_lies_below():
 
 
 def test_a_wrong_answer_of_a_solver_is_caught(monkeypatch):
-    monkeypatch.setattr(dynamic, "heaviest_partition", lambda weights: (((0,), (1, 2)), 10**15))
+    monkeypatch.setattr(dynamic, "best", lambda weights, n: [Proved(((0,), (1, 2)), 10**15)])
     with pytest.raises(UnprovedPartition):
         select_partition(THREE, solver="dynamic")
-    monkeypatch.setattr(dynamic, "heaviest_partition", lambda weights: (((0,), (1,)), 0))
+    monkeypatch.setattr(dynamic, "best", lambda weights, n: [Proved(((0,), (1,)), 0)])
     with pytest.raises(ValueError, match="misses column 2"):
         select_partition(THREE, solver="dynamic")
 
@@ -348,5 +351,44 @@ def test_too_many_columns_for_a_solver_are_refused_with_another_one():
     with pytest.raises(ValueError, match="at most 22 columns, not 23: use solver='milp'"):
         select_partition(singles, solver="dynamic")
     pairs = SubsetScores.from_dict(random_table(20, 2, 0))
-    with pytest.raises(ValueError, match="partitions of 20 columns: use solver='dynamic' or 'milp'"):
+    with pytest.raises(ValueError, match=r"would visit 2\.38e\+10 partitions of 20 columns: use solver='milp'"):
         select_partition(pairs, solver="exhaustive")
+
+
+# --- the registry ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "cheapest"),
+    [
+        (Task(14, 2), "dynamic"),
+        (Task(14, 14), "dynamic"),
+        (Task(15, 3), "milp"),
+        (Task(15, 15), "dynamic"),
+        (Task(22, 22), "dynamic"),
+        (Task(23, 23), "milp"),
+        (Task(5, 3, max_blocks=2), "milp"),
+        (Task(5, 3, n=2), "milp"),
+        (Task(700, 3), "milp"),
+    ],
+)
+def test_the_cheapest_solver_that_takes_a_task_is_chosen(task, cheapest):
+    assert choose(AUTO, task) == cheapest
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("task", [Task(30, 3), Task(200, 200), Task(5, 3, max_blocks=2), Task(5, 3, n=2)], ids=str)
+def test_what_a_solver_refuses_is_refused_with_its_name_and_another_one_that_takes_it(solver, task):
+    reason = solver_named(solver).refusal(task)
+    if reason is None:
+        assert choose(solver, task) == solver
+        return
+    with pytest.raises(ValueError, match=f"solver='{solver}'") as refused:
+        choose(solver, task)
+    other = choose(AUTO, task)
+    assert str(refused.value) == f"solver={solver!r} {reason}: use solver={other!r}."
+    assert solver_named(other).refusal(task) is None
+
+
+def test_some_solver_takes_everything():
+    assert any(solver_named(name).refusal(Task(200, 200, max_blocks=3, n=10**6)) is None for name in REGISTRY)

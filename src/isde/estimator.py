@@ -20,8 +20,9 @@ from isde.partitions import RandomState
 from isde.progress import say
 from isde.scores import SubsetScores
 from isde.scoring import Scoring, further_column
-from isde.selection import certify
+from isde.selection import Selection
 from isde.solvers import check_solver, select_partition
+from isde.solvers.proofs import certify_again
 from isde.stability import Stability, assess
 from isde.tables import tied_columns, warn_far_rows
 
@@ -259,12 +260,13 @@ class ISDE(SubsetScoreEstimator):
 
     def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
         scores, arrays = self.subset_scores_.to_archive()
-        selection = {"solver": self.selection_.solver, "gap": self.selection_.gap}
+        selection, proof = self.selection_.to_archive()
         header = {"scores": scores, "tied": list(self.tied_), **selection}
-        return header, over("scores.", arrays)
+        return header, over("scores.", arrays) | over("witness.", proof)
 
     def _extra_from_archive(self, header: Mapping[str, Any], arrays: Arrays) -> None:
         self.subset_scores_ = SubsetScores.from_archive(header["scores"], under("scores.", arrays))
         self.partition_ = self.density_.partition
         self.tied_ = tuple(str(text) for text in header.get("tied", ()))
-        self.selection_ = certify(self.subset_scores_, self.partition_, float(header["gap"]), str(header["solver"]))
+        saved = Selection.from_archive(self.partition_, header, under("witness.", arrays))
+        self.selection_ = certify_again(self.subset_scores_, saved)

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from isde.solvers.registry import AUTO, SOLVER_NAMES
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEBUG = "isde.debug"
@@ -97,8 +99,8 @@ def fit_options(command: Command) -> Command:
             ),
             click.option(
                 "--solver",
-                type=click.Choice(["auto", "exhaustive", "dynamic", "milp"]),
-                default="auto",
+                type=click.Choice(SOLVER_NAMES),
+                default=AUTO,
                 show_default=True,
                 help="How the partition is found.",
             ),

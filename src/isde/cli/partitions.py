@@ -81,7 +81,7 @@ def _row(scores: SubsetScores, found: Selection, optimum: Selection) -> dict[str
         "objective": _finite(found.objective),
         "below_best": _finite(optimum.objective - found.objective),
         "edits": edit_distance(found.partition, optimum.partition),
-        "is_proved": found.is_optimal,
+        "is_proved": found.is_proved,
         "blocks": [[scores.names[c] for c in block] for block in found.partition],
     }
 

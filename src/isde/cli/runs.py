@@ -23,6 +23,13 @@ from isde.tables import Table, default_names, read_table
 
 SUMMARY_FILE = "summary.json"
 
+PROOFS = {
+    "proved": "proved",
+    "not checked again": "proved when it was fitted, not checked again",
+    "not proved": "NOT proved",
+}
+"""How the proof of a selection stands, in the words of a summary."""
+
 
 def check_output(
     folder: Path, *, overwrite: bool, replaceable: frozenset[str] = frozenset({MODEL_FILE, SUMMARY_FILE})
@@ -134,8 +141,10 @@ def summarize(model: ISDE) -> dict[str, Any]:
         "blocks": _blocks(model),
         "score": selection.score,
         "objective": selection.objective,
-        "bound": selection.bound,
+        "bound": _finite(selection.bound),
         "is_optimal": selection.is_optimal,
+        "rank": selection.rank,
+        "proof": selection.proof,
         "solver": selection.solver,
         "independence_score": math.fsum(scores[(c,)] for c in range(scores.n_columns)),
         "runner_up": None
@@ -168,6 +177,11 @@ def _blocks(model: ISDE) -> list[dict[str, Any]]:
         }
         for names, block, at, h in zip(model.block_names_, model.partition_, position, model.bandwidths_, strict=True)
     ]
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinities."""
+    return value if math.isfinite(value) else None
 
 
 def _number(value: float) -> float | None:
@@ -208,10 +222,11 @@ def _proof(summary: dict[str, Any]) -> Iterator[str]:
     """Of what it is the best, and by how much."""
     charged = summary["objective"] != summary["score"]
     less = f", {summary['objective']:.6f} less what chance gives" if charged else ""
-    proof = "the best partition for these scores, proved" if summary["is_optimal"] else "NOT proved to be the best"
+    bound = "" if summary["bound"] is None else f", bound {summary['bound']:.6f}"
+    place = "the best partition" if summary["rank"] == 1 else f"number {summary['rank']} of the partitions"
     yield (
-        f"{proof}: score {summary['score']:.6f}{less}, bound {summary['bound']:.6f} ({summary['solver']}); "
-        f"independence {summary['independence_score']:.6f}"
+        f"{place} for these scores, {PROOFS[summary['proof']]}: score {summary['score']:.6f}{less}{bound} "
+        f"({summary['solver']}); independence {summary['independence_score']:.6f}"
     )
     if summary["runner_up"] is not None:
         second = [block for block in summary["runner_up"]["blocks"] if len(block) > 1]

@@ -38,6 +38,13 @@ class Search:
     max_blocks: int | None = None
     fee: int = 0  # for each block that a partition has less than max_blocks
 
+    def least(self, n: int, limit: int) -> list[tuple[Partition, int]]:
+        """The `n` partitions of least total slack, at most `limit`, with their totals; fewer where there are fewer."""
+        if n > 1:
+            return self.several(n, limit)
+        found = self.best(limit)
+        return [] if found is None else [found]
+
     def best(self, limit: int, *, first: bool = False) -> tuple[Partition, int] | None:
         """The partition of least total slack, at most `limit`, and the total; None where there is none.
 

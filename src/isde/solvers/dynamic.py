@@ -8,34 +8,43 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from isde.partitions import Partition
+from isde.solvers.solver import Proved, Task
 from isde.solvers.weights import FORBIDDEN, Weights
 
 MOST_COLUMNS = 22
+"""Columns up to which its tables fit into memory."""
 
 
-def heaviest_partition(weights: Weights) -> tuple[Partition, int] | None:
-    """The heaviest partition, the first in Python's order among equals, and the bound: its own weight; None if none is.
+def refusal(task: Task) -> str | None:
+    if task.n_columns > MOST_COLUMNS:
+        return f"takes at most {MOST_COLUMNS} columns, not {task.n_columns}"
+    if task.max_blocks is not None:
+        return "cannot limit the number of blocks"
+    return None if task.n == 1 else f"finds one partition, not {task.n}"
+
+
+def steps(task: Task) -> float:
+    return 3**task.n_columns
+
+
+def best(weights: Weights, n: int = 1) -> list[Proved]:
+    """The heaviest partition, the first in Python's order among equals; its bound is its own weight.
 
     best[mask] = max over blocks B inside mask that hold its lowest column of W(B) + best[mask - B].
     """
     d = weights.family.n_columns
-    if d > MOST_COLUMNS:
-        raise ValueError(f"solver='dynamic' takes at most {MOST_COLUMNS} columns, not {d}: use solver='milp'.")
-    if weights.max_blocks is not None:
-        raise ValueError("solver='dynamic' cannot limit the number of blocks: use solver='milp'.")
     by_mask = np.full(1 << d, FORBIDDEN, dtype=np.int64)
     by_mask[weights.family.masks] = weights.values
-    best, choice = np.zeros(1 << d, dtype=np.int64), np.zeros(1 << d, dtype=np.int64)
-    _fill(by_mask, best, choice)
-    if best[-1] == FORBIDDEN:
-        return None
+    heaviest, choice = np.zeros(1 << d, dtype=np.int64), np.zeros(1 << d, dtype=np.int64)
+    _fill(by_mask, heaviest, choice)
+    if heaviest[-1] == FORBIDDEN:
+        return []
     partition, mask = [], (1 << d) - 1
     while mask:
         block = int(choice[mask])
         partition.append(tuple(c for c in range(d) if block >> c & 1))
         mask ^= block
-    return tuple(partition), int(best[-1])
+    return [Proved(tuple(partition), int(heaviest[-1]))]
 
 
 @njit(cache=True, nogil=True)

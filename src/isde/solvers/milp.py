@@ -7,7 +7,7 @@ integer program finds the partition, and the bound says how good it is.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,16 @@ from isde.partitions import Partition
 from isde.solvers.cover import Search, SearchTooLong
 from isde.solvers.dominance import undominated
 from isde.solvers.prices import NEVER, STEP, Prices, cover_matrix, price_columns
+from isde.solvers.solver import Proved, Task
 from isde.solvers.weights import FORBIDDEN, Weights
+
+Mask = NDArray[np.bool_]
+
+DYNAMIC_UP_TO = 14
+"""Columns up to which the recursion over bit masks (3^d steps) is faster than a linear program, whatever k is."""
+
+STEPS_OF_A_SPLIT = 4
+"""Steps of the recursion that cost as much as dominance does for one split of one subset, measured at d = 16 to 20."""
 
 MOST_NODES = 5_000_000
 MOST_NODES_OF_SEVERAL = 20_000_000
@@ -42,54 +51,65 @@ INFEASIBLE = 2
 """scipy.optimize.milp's status."""
 
 
-def heaviest_partition(weights: Weights) -> tuple[Partition, int] | None:
-    """The heaviest partition and a proven bound on the weight of any; None where no partition is allowed."""
-    # Under a limit on the number of blocks a subset may be needed though its split outweighs it.
-    candidates = undominated(weights) if weights.max_blocks is None else weights.values != FORBIDDEN
+def refusal(task: Task) -> str | None:
+    return None
+
+
+def steps(task: Task) -> float:
+    d = task.n_columns
+    splits = sum(comb(d, size) * 2**size for size in range(1, task.max_block_size + 1))  # what dominance looks at
+    return max(3**DYNAMIC_UP_TO, STEPS_OF_A_SPLIT * splits)
+
+
+def best(weights: Weights, n: int = 1) -> list[Proved]:
+    """The `n` heaviest partitions; where the search for a single one is too long, HiGHS's with the bound of the prices.
+
+    Of several, each one's bound is its own weight.
+    """
+    candidates = possible_blocks(weights, n)
     prices = price_columns(weights, candidates)
     if prices is None:
-        return None
-    prices = replace(prices, slacks=np.where(candidates, prices.slacks, NEVER))
-    search = _search(weights, prices, MOST_NODES)
-    limit, most = weights.family.n_columns, _largest_total(weights, prices)  # first: the rounding of the prices
-    try:
-        while True:
-            found = search.best(limit)
-            if found is not None:
-                return found[0], (prices.bound - found[1]) // STEP
-            if limit >= most:
-                return None
-            limit = _wider(weights, limit, most)
-    except SearchTooLong:
-        return _by_branch_and_bound(weights, prices, search)
-
-
-def heaviest_partitions(weights: Weights, n: int) -> list[Partition]:
-    """The `n` heaviest partitions in order, all of them where there are fewer."""
-    prices = price_columns(weights, weights.values != FORBIDDEN)
-    if prices is None:
         return []
-    search = _search(weights, prices, MOST_NODES_OF_SEVERAL)
-    limit, most = weights.family.n_columns, _largest_total(weights, prices)  # first: the rounding of the prices
+    search = search_within(weights, prices, candidates, MOST_NODES if n == 1 else MOST_NODES_OF_SEVERAL)
     try:
-        while len(found := search.several(n, limit)) < n and limit < most:
-            limit = _wider(weights, limit, most)
+        found = search_outwards(weights, search, n, _largest_total(search))
     except SearchTooLong:
+        if n == 1:
+            return _by_branch_and_bound(weights, prices, search)
         raise ISDEError(
             f"The {n} best partitions are not told apart after {MOST_NODES_OF_SEVERAL:,} steps, too many are about "
             "as good: ask for fewer, or for a smaller max_block_size."
         ) from None
-    return [partition for partition, _ in found]
+    witness = prices.witness(weights)
+    return [Proved(partition, (prices.bound - slack) // STEP, witness) for partition, slack in found]
 
 
-def _search(weights: Weights, prices: Prices, most_nodes: int) -> Search:
-    return Search(weights.family, prices.slacks, STEP, most_nodes, weights.max_blocks, prices.fee)
+def possible_blocks(weights: Weights, n: int) -> Mask:
+    """Subsets among which the blocks of the `n` heaviest partitions are."""
+    # A runner-up, or a partition of few blocks, may need a subset though its split outweighs it.
+    return undominated(weights) if n == 1 and weights.max_blocks is None else weights.values != FORBIDDEN
 
 
-def _largest_total(weights: Weights, prices: Prices) -> int:
+def search_within(weights: Weights, prices: Prices, candidates: Mask, most_nodes: int) -> Search:
+    """The search for partitions into candidates that waste the least of the prices."""
+    slacks = np.where(candidates, prices.slacks, NEVER)
+    return Search(weights.family, slacks, STEP, most_nodes, weights.max_blocks, prices.fee)
+
+
+def search_outwards(weights: Weights, search: Search, n: int, most: int) -> list[tuple[Partition, int]]:
+    """The `n` partitions of least total slack, at most `most`, with their totals; fewer where there are fewer."""
+    limit = min(weights.family.n_columns, most)  # first: the rounding of the prices
+    while True:
+        found = search.least(n, limit)
+        if len(found) == n or limit >= most:
+            return found
+        limit = _wider(weights, limit, most)
+
+
+def _largest_total(search: Search) -> int:
     """No partition wastes more."""
-    d, usable = weights.family.n_columns, prices.slacks[prices.slacks < NEVER]
-    return min(FARTHEST, d * (int(usable.max()) + prices.fee))
+    usable = search.slacks[search.slacks < NEVER]
+    return min(FARTHEST, search.family.n_columns * (int(usable.max()) + search.fee))
 
 
 def _wider(weights: Weights, limit: int, most: int) -> int:
@@ -97,17 +117,16 @@ def _wider(weights: Weights, limit: int, most: int) -> int:
     return min(most, max(int(limit * WIDEN), first, STEP))
 
 
-def _by_branch_and_bound(weights: Weights, prices: Prices, search: Search) -> tuple[Partition, int] | None:
+def _by_branch_and_bound(weights: Weights, prices: Prices, search: Search) -> list[Proved]:
     """HiGHS's integer program, then the first partition of its weight, where a search finds that one soon."""
-    candidates = np.flatnonzero(prices.slacks < NEVER)
-    partition = _integer_program(weights, candidates, prices.bound)
+    partition = _integer_program(weights, np.flatnonzero(search.slacks < NEVER), prices.bound)
     if partition is None:
-        return None
+        return []
     try:
         found = search.best(prices.bound - STEP * weights.of(partition), first=True)
     except SearchTooLong:
         found = None
-    return found[0] if found else partition, prices.bound // STEP
+    return [Proved(found[0] if found else partition, prices.bound // STEP, prices.witness(weights))]
 
 
 def _integer_program(weights: Weights, candidates: NDArray[np.intp], bound: int) -> Partition | None:

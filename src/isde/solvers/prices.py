@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csc_array, eye_array, hstack
 
 from isde.errors import ISDEError
+from isde.selection import Witness
 from isde.solvers.weights import FORBIDDEN, Weights
 from isde.subsets import SubsetFamily
 
@@ -32,14 +32,25 @@ become whole numbers, and the rounding of d prices stays below one unit of weigh
 NEVER = np.iinfo(np.int64).max
 """The slack of a subset that must not be a block."""
 
+FARTHEST = 1 << 62
+"""Prices whose sizes add up to more are not used: sums of prices, fees and weights must stay within 64 bits."""
+
+RAISED_AT_ONCE = 256
+"""Subsets looked at one by one, before those that still outweigh their columns are looked for again."""
+
 
 @dataclass(frozen=True)
 class Prices:
     """Integer prices, and how far each subset stays below the prices of its columns, in 1/STEP of a weight unit."""
 
+    columns: NDArray[np.int64]  # the price of each column
     bound: int  # no partition weighs more: the sum of the prices, and of the fees of all blocks allowed
     fee: int  # of each block; 0 where their number is not limited
     slacks: NDArray[np.int64]  # price of its columns plus fee minus weight, for each subset; never negative
+
+    def witness(self, weights: Weights) -> Witness:
+        """What is worth keeping of them."""
+        return Witness(self.columns, self.fee, weights.unit / STEP)
 
 
 def price_columns(weights: Weights, candidates: NDArray[np.bool_]) -> Prices | None:
@@ -47,21 +58,81 @@ def price_columns(weights: Weights, candidates: NDArray[np.bool_]) -> Prices | N
 
     `candidates` are subsets among which there is a heaviest partition.
     """
-    family = weights.family
-    in_nats = weights.unit / (family.n_columns + 1)
+    in_nats = weights.unit / (weights.family.n_columns + 1)
     dual = _dual_prices(weights, np.flatnonzero(candidates), (weights.values * in_nats).astype(np.float64))
     if dual is None:
         return None
     y = np.rint(dual / in_nats * STEP).astype(np.int64)
-    prices, fee = y[:-1], max(int(y[-1]), 0)
+    prices = raised(weights, y[:-1], max(int(y[-1]), 0))
+    if prices is None:
+        raise ISDEError("HiGHS's prices for the linear relaxation are too large for 64 bits: try another solver.")
+    return prices
+
+
+def witnessed(weights: Weights, witness: Witness) -> Prices | None:
+    """The prices of a witness, as they are for these weights; None where they are none.
+
+    Weights computed on another machine may differ by a rounding, and now and then so does their unit.
+    """
+    ratio = witness.unit / (weights.unit / STEP)
+    columns, fee = witness.prices, witness.fee
+    if len(columns) != weights.family.n_columns or not 1 / FARTHEST < ratio < FARTHEST:
+        return None
+    if ratio != 1:
+        columns = np.rint(np.clip(columns * ratio, -FARTHEST, FARTHEST)).astype(np.int64)
+        fee = int(min(fee * ratio, FARTHEST))
+    return raised(weights, columns, fee)
+
+
+def raised(weights: Weights, prices: NDArray[np.int64], fee: int) -> Prices | None:
+    """Prices that no subset outweighs, by raising those of first columns; None where they leave 64 bits."""
+    if weights.max_blocks is None:
+        fee = 0  # nothing limits how often it is paid, and the bound holds no fees
+    columns = prices.tolist()
+    if not _fit(weights, columns, fee):
+        return None
+    slacks = _slacks(weights, columns, fee)
+    lacking = np.flatnonzero(slacks < 0)
+    if lacking.size:
+        columns = _raise(weights, columns, fee, lacking)
+        if columns is None:
+            return None
+        slacks = _slacks(weights, columns, fee)
+    return Prices(np.array(columns, dtype=np.int64), sum(columns) + fee * (weights.max_blocks or 0), fee, slacks)
+
+
+def _fit(weights: Weights, columns: list[int], fee: int) -> bool:
+    return sum(map(abs, columns)) + fee * (weights.max_blocks or 0) < FARTHEST
+
+
+def _slacks(weights: Weights, columns: list[int], fee: int) -> NDArray[np.int64]:
+    """Price of its columns plus fee minus weight, for each subset; `NEVER` for one that must not be a block."""
+    family, prices = weights.family, np.array(columns, dtype=np.int64)
     slacks = np.empty(len(family), dtype=np.int64)
     for size in range(1, family.max_size + 1):
-        _raise_prices(family.members(size), weights.values[family.of_size(size)], STEP, fee, prices)
-    for size in range(1, family.max_size + 1):
         where = family.of_size(size)
-        slacks[where] = prices[family.members(size)].sum(axis=1) + fee - STEP * weights.values[where]
+        slacks[where] = fee - STEP * weights.values[where]
+        for column in family.members(size).T:  # three times as fast as a sum over rows as short as these
+            slacks[where] += prices[column]
     slacks[weights.values == FORBIDDEN] = NEVER
-    return Prices(int(prices.sum()) + fee * (weights.max_blocks or 0), fee, slacks)
+    return slacks
+
+
+def _raise(weights: Weights, columns: list[int], fee: int, lacking: NDArray[np.intp]) -> list[int] | None:
+    """Go through the subsets that outweigh their columns: where one still does, its first column pays the rest."""
+    family = weights.family
+    while lacking.size:
+        for position in lacking[:RAISED_AT_ONCE].tolist():
+            subset = family[position]
+            rest = STEP * int(weights.values[position]) - fee - sum(columns[c] for c in subset)
+            columns[subset[0]] += max(rest, 0)
+        if not _fit(weights, columns, fee):
+            return None
+        lacking = lacking[RAISED_AT_ONCE:]
+        prices = np.array([*columns, 0], dtype=np.int64)  # the last one is for the padding, -1
+        slacks = prices[family.padded_members(lacking)].sum(axis=1) + fee - STEP * weights.values[lacking]
+        lacking = lacking[slacks < 0]
+    return columns
 
 
 def cover_matrix(family: SubsetFamily, active: NDArray[np.intp]) -> csc_array:
@@ -124,22 +195,3 @@ def _solve(
         raise ISDEError(f"HiGHS could not solve the linear relaxation: {solved.message}")
     fee = solved.ineqlin.marginals if limit else [0.0]
     return -np.append(solved.eqlin.marginals, fee), float(solved.x[len(active) :].sum())
-
-
-@njit(cache=True, nogil=True)
-def _raise_prices(
-    members: NDArray[np.int16],  # in: subsets of one size
-    weights: NDArray[np.int64],  # in: their weights
-    step: int,  # in: price units to one unit of weight
-    fee: int,  # in: what a block pays beside the prices of its columns
-    prices: NDArray[np.int64],  # in, out: raised until no subset outweighs its columns
-) -> Any:
-    size = members.shape[1]
-    for row in range(len(members)):
-        if weights[row] == FORBIDDEN:
-            continue
-        excess = step * weights[row] - fee
-        for i in range(size):
-            excess -= prices[members[row, i]]
-        if excess > 0:
-            prices[members[row, 0]] += excess

@@ -40,9 +40,15 @@ class Weights:
 
     def nats(self, weight: int, bound: int) -> float:
         """How much more than `weight` a partition can score that weighs at most `bound`; blocks only cut ties."""
-        # A partition of gain G weighs (d + 1) G plus 1 to d for its blocks.
-        per_unit = self.family.n_columns + 1
-        return ((bound - 1) // per_unit - (weight - 1) // per_unit) * self.unit
+        return (self._gain(bound) - self._gain(weight)) * self.unit
+
+    def next_gain(self, weight: int) -> int:
+        """The least that a partition weighs which gains more than one of this weight."""
+        return (self._gain(weight) + 1) * (self.family.n_columns + 1) + 1
+
+    def _gain(self, weight: int) -> int:
+        """The gain in units of a partition: of gain G, it weighs (d + 1) G plus 1 to d for its blocks."""
+        return (weight - 1) // (self.family.n_columns + 1)
 
 
 def gains_of(scores: SubsetScores, sense: str) -> NDArray[np.float64]:
