@@ -210,9 +210,10 @@ def _name_for(spec: str, taken: dict[str, Any]) -> str:
 
 def write_comparison(folder: Path, found: Comparison, result: dict[str, Any], *, plot: bool) -> None:
     """Table, JSON and box plot, all or nothing."""
-    from isde.cli.runs import write_folder, write_json
+    from isde.cli.runs import write_json
+    from isde.files import whole_folder
 
-    def fill(staging: Path) -> None:
+    with whole_folder(folder) as staging:
         rows = [asdict(record) for record in found.records()]
         with open(staging / TABLE_FILE, "w", newline="", encoding="utf-8") as lines:
             writer = csv.DictWriter(lines, rows[0], lineterminator="\n")
@@ -221,8 +222,6 @@ def write_comparison(folder: Path, found: Comparison, result: dict[str, Any], *,
         write_json(staging / RESULT_FILE, result)
         if plot:
             _draw(found, staging / FIGURE_FILE)
-
-    write_folder(folder, fill)
 
 
 def _draw(found: Comparison, path: Path) -> None:

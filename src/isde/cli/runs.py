@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ import click
 from isde.artifacts import MODEL_FILE, load
 from isde.errors import InputError
 from isde.estimator import ISDE
+from isde.files import check_room, whole_folder
 from isde.inspection import HeldOut, held_out, least_correlation, notes, runner_up
 from isde.scores import SubsetScores
 from isde.tables import Table, default_names, read_table
@@ -42,51 +40,21 @@ def check_output(
 def _check_place(folder: Path) -> None:
     if folder.is_file():
         raise InputError(f"{folder} is a file: give a folder that does not exist yet.")
-    if folder.parent.is_file():
-        raise InputError(f"{folder.parent} is a file, and no folder fits in it: write somewhere else.")
-    if not folder.parent.is_dir():
-        raise InputError(f"{folder.parent} does not exist: create it, or write somewhere else.")
-    _staging(folder).rmdir()  # permissions alone do not tell: the disk may be read-only, the name too long
-
-
-def _staging(folder: Path) -> Path:
-    """A new folder beside `folder`, to take its place."""
-    return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
+    blocked = next((parent for parent in folder.parents if parent.is_file()), None)
+    if blocked is not None:
+        raise InputError(f"{blocked} is a file, and no folder fits in it: write somewhere else.")
+    check_room(folder)
 
 
 def write_run(folder: Path, model: ISDE, summary: dict[str, Any]) -> None:
     """The folder of a fitted model."""
-
-    def fill(staging: Path) -> None:
+    with whole_folder(folder) as staging:
         model.save(staging / MODEL_FILE)
         write_json(staging / SUMMARY_FILE, summary)
-
-    write_folder(folder, fill)
 
 
 def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Fill a new folder beside `folder`, then put it in its place."""
-    staging = _staging(folder)
-    try:
-        fill(staging)
-        staging.chmod(0o755)
-        earlier = folder.with_name(f"{staging.name}.old")
-        if folder.exists():
-            os.replace(folder, earlier)
-        try:
-            os.replace(staging, folder)
-        except BaseException:
-            if earlier.exists():
-                os.replace(earlier, folder)
-            raise
-        shutil.rmtree(earlier, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
 
 
 def held_out_of(model: ISDE, X: Any) -> dict[str, Any] | None:
