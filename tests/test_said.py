@@ -11,9 +11,9 @@ from sklearn.model_selection import train_test_split
 import isde
 from isde import ISDE, best_partitions, fit_blocks
 from isde.cli import main
+from isde.data.readers import read_table
 from isde.errors import ISDEWarning
 from isde.inspection import held_out, least_correlation, notes, runner_up
-from isde.tables import read_table
 from oracles import ROUNDING
 
 

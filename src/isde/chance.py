@@ -33,13 +33,13 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from isde.data.table import default_names
 from isde.errors import ISDEWarning
 from isde.marginals.marginal import SubsetScorer
 from isde.scores import SubsetScores, score_models
 from isde.solvers.dominance import best_divisions
 from isde.splits import Split, draw_splits, resolve_split
 from isde.subsets import SubsetFamily
-from isde.tables import default_names
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]

@@ -23,13 +23,14 @@ from isde.baselines.forest import ForestDensity
 from isde.baselines.kernel import CVKDE
 from isde.baselines.mixture import GaussianMixtureCV
 from isde.baselines.vine import VineDensity, require_pyvinecopulib
+from isde.data.checks import check_columns, check_finite
+from isde.data.table import Table, default_names, frame_names
 from isde.density import Scaling, as_matrix
 from isde.density_estimator import LEAST_ROWS, DensityEstimator
 from isde.errors import InputError, ISDEError
 from isde.estimator import ISDE
 from isde.marginals import DEFAULT_MARGINAL
 from isde.progress import say
-from isde.tables import Table, check_columns, check_finite, default_names, frame_names
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]

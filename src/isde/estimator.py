@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from isde.archive import Arrays
+from isde.data.checks import tied_columns, warn_far_rows
 from isde.density import fit_product, scaling_for
 from isde.density_estimator import SubsetScoreEstimator, over, under
 from isde.errors import ISDEWarning
@@ -23,7 +24,6 @@ from isde.scoring import Scoring, further_column
 from isde.selection import certify
 from isde.solvers import check_solver, select_partition
 from isde.stability import Stability, assess
-from isde.tables import tied_columns, warn_far_rows
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]

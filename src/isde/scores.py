@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.archive import Arrays, write_archive
+from isde.data.table import default_names
 from isde.errors import InputError, ISDEWarning
 from isde.marginals.marginal import MarginalScores, SubsetScorer
 from isde.progress import progress_bar, say
 from isde.subsets import Subset, SubsetFamily
-from isde.tables import default_names
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

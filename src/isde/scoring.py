@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from isde.chance import all_margins, draw_chance
+from isde.data.table import default_names
 from isde.errors import ISDEWarning
 from isde.marginals import DEFAULT_MARGINAL, Marginal, SubsetScorer, TwoStepMarginal, resolve_marginal
 from isde.partitions import RandomState
@@ -22,7 +23,6 @@ from isde.progress import say
 from isde.scores import SubsetScores, best_scores, score_models, with_columns
 from isde.splits import Split, draw_splits, resolve_split
 from isde.subsets import Subset
-from isde.tables import default_names
 
 Matrix = NDArray[np.float64]
 

@@ -104,8 +104,8 @@ def command(
     """
     from isde.cli.runs import check_output
     from isde.comparison import MethodOptions, build_methods, compare
+    from isde.data.readers import read_table
     from isde.plots import require_matplotlib
-    from isde.tables import read_table
 
     if output is not None:
         output = output.absolute()

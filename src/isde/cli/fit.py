@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Find the blocks of DATA (csv, tsv, parquet, npy, npz, fcs) and fit its density."""
     from isde.cli.runs import check_output, held_out_of, print_summary, summarize, write_run
-    from isde.tables import read_table
+    from isde.data.readers import read_table
 
     verbose = 0 if quiet else 1
     model = build_estimator(settings, verbose=verbose)

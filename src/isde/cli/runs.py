@@ -12,12 +12,13 @@ from typing import Any
 import click
 
 from isde.artifacts import MODEL_FILE, load
+from isde.data.readers import read_table
+from isde.data.table import Table, columns_of_model
 from isde.errors import InputError
 from isde.estimator import ISDE
 from isde.files import check_room, whole_folder
 from isde.inspection import HeldOut, held_out, least_correlation, notes, runner_up
 from isde.scores import SubsetScores
-from isde.tables import Table, default_names, read_table
 
 SUMMARY_FILE = "summary.json"
 
@@ -77,12 +78,7 @@ def read_for(model: ISDE, data: Path, **options: Any) -> Table:
     """The columns of a model, in its order, from a file that may hold others."""
     names = model.density_.names
     table = read_table(data, preferred=names, **options)  # what else the file holds may be text, or missing
-    if set(names) <= set(table.names):
-        return Table(table.X[:, [table.names.index(name) for name in names]], names)
-    if table.names == default_names(len(names)):  # a file without names: columns by position
-        return Table(table.X, names)
-    missing = next(name for name in names if name not in table.names)
-    raise InputError(f"{data} has no column {missing!r}, which the model needs.")
+    return columns_of_model(table, names, str(data))
 
 
 def load_scores(path: str) -> SubsetScores:

@@ -16,6 +16,8 @@ from isde.baselines.forest import ForestDensity, heaviest_forest, pair_gains
 from isde.baselines.kernel import CVKDE
 from isde.baselines.mixture import GaussianMixtureCV
 from isde.comparison import PAPER_SPLIT, Draw, draw_rows
+from isde.data.checks import check_columns, check_finite
+from isde.data.table import Table
 from isde.errors import InputError
 from isde.reproduction import figures
 from isde.reproduction.inputs import read_cells
@@ -31,7 +33,6 @@ from isde.reproduction.protocols import (
 from isde.scores import SubsetScores
 from isde.selection import Selection
 from isde.solvers import select_partition
-from isde.tables import Table, check_columns, check_finite
 
 Matrix = NDArray[np.float64]
 
