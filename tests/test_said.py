@@ -151,7 +151,7 @@ def test_alpha_can_be_set_and_is_refused_by_name(run):
         for name, alpha in (("a", "auto"), ("b", "0.001"), ("c", "none"))
     )
     assert strict > charged > free == 0
-    for alpha, complaint in (("1.5", "no probability"), ("x", "no probability"), ("1e-12", "use alpha=")):
+    for alpha, complaint in (("1.5", "no probability"), ("x", "no probability"), ("1e-12", "use --alpha ")):
         refused = call(*options, "-o", folder / "d", "--alpha", alpha)
         assert (refused.exit_code, refused.stdout) == (2, "")
         assert complaint in refused.stderr

@@ -174,8 +174,7 @@ def _sizes(n_rows: int, train_rows: int | None, validation_rows: int | None) -> 
         raise InputError(f"{n_rows:,} rows are too few to compare: give at least {2 * LEAST_ROWS}.")
     if validation_rows is None and n_valid < 1:
         raise InputError(
-            f"train_rows={train_rows} (--train-rows) leaves too few of {n_rows:,} rows to validate on: "
-            f"give at most {n_rows - 2:,}."
+            f"train_rows={train_rows} leaves too few of {n_rows:,} rows to validate on: give at most {n_rows - 2:,}."
         )
     for what, value, least in (("training", n_train, LEAST_ROWS), ("validation", n_valid, 1)):
         if value < least:

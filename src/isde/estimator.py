@@ -257,7 +257,7 @@ class ISDE(SubsetScoreEstimator):
             block, column = self.subset_scores_.label(joined.block), self._names()[joined.column]
             warnings.warn(
                 f"{block} is as large as max_block_size={k} allows, and {column!r} would gain {joined.gain:.3g} nats "
-                f"by joining it, more than chance gives: try max_block_size={k + 1} (-k {k + 1}).",
+                f"by joining it, more than chance gives: try max_block_size={k + 1}.",
                 ISDEWarning,
                 stacklevel=3,
             )

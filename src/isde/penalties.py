@@ -31,8 +31,7 @@ def check_penalty(penalty: str | None, split: Any, marginal: Any) -> None:
         raise ValueError(f"penalty={penalty!r} fits and scores all rows: leave split={split!r} out, or the penalty.")
     if not hasattr(marginal, "n_parameters"):
         raise ValueError(
-            f"penalty={penalty!r} needs a family with a fixed number of parameters, such as marginal='gaussian' "
-            "(--marginal gaussian)."
+            f"penalty={penalty!r} needs a family with a fixed number of parameters, such as marginal='gaussian'."
         )
 
 

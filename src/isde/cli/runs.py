@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
+from isde import __version__
 from isde.artifacts import MODEL_FILE, load
 from isde.data.readers import read_table
 from isde.data.table import Table, columns_of_model
@@ -19,6 +22,7 @@ from isde.estimator import ISDE
 from isde.files import check_room, whole_folder
 from isde.inspection import HeldOut, held_out, least_correlation, notes, runner_up
 from isde.scores import SubsetScores
+from isde.splits import draw_splits, resolve_split
 
 SUMMARY_FILE = "summary.json"
 
@@ -56,6 +60,30 @@ def write_run(folder: Path, model: ISDE, summary: dict[str, Any]) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def provenance(model: ISDE, table: Table, options: dict[str, Any]) -> dict[str, Any]:
+    """Where a run comes from: version, rows, which of them fitted and scored in each split, options."""
+    return {
+        "version": __version__,
+        "n_rows": len(table.X),
+        "seed": options["seed"],
+        "split": _split(model, table.X),
+        "options": options,
+    }
+
+
+def _split(model: ISDE, X: NDArray[np.float64]) -> dict[str, Any]:
+    """How rows were split, and how many fitted and scored each time; with a penalty all of them did both."""
+    if model.penalty is not None:
+        return {"splitter": None, "fit_rows": [len(X)], "score_rows": [len(X)]}
+    splitter = resolve_split(model.split, model.random_state)
+    parts = draw_splits(splitter, X)
+    return {
+        "splitter": repr(splitter),
+        "fit_rows": [len(fit) for fit, _ in parts],
+        "score_rows": [len(score) for _, score in parts],
+    }
 
 
 def held_out_of(model: ISDE, X: Any) -> dict[str, Any] | None:
