@@ -7,7 +7,9 @@ from itertools import count
 
 import pytest
 
+from isde import ISDE
 from isde.callbacks import HAS_CALLBACKS, MOST_STEPS, CallbackSupport, heard_by_callbacks
+from isde.errors import ISDEWarning
 from isde.progress import Lines, current_reporter, progress_bar, reporting, say
 
 
@@ -127,6 +129,17 @@ class Fitted(CallbackSupport):
         with progress_bar(3, "Blocks", show=False) as advance:
             advance(3)
         return self
+
+
+def test_warnings_point_at_the_line_that_called_isde(rng):
+    class Heard(CallbackSupport, ISDE):
+        fit = heard_by_callbacks(ISDE.fit)
+
+    columns = rng.normal(size=(60, 2)).round()
+    for estimator in (ISDE(marginal="gaussian", split="paper"), Heard(marginal="gaussian", split="paper")):
+        with pytest.warns(ISDEWarning, match="Repeated values") as caught:
+            estimator.fit(columns)
+        assert {warning.filename for warning in caught} == {__file__}
 
 
 class Callback:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from isde.data.table import Matrix
 from isde.data.words import some
-from isde.errors import InputError, ISDEWarning
+from isde.errors import InputError, warn
 
 TIED_SHARE = 0.05
 """Columns in which more than this share of the rows repeats an earlier value get a warning."""
@@ -79,11 +78,9 @@ def check_columns(X: Matrix, names: Sequence[str], *, ties: bool = True) -> None
         )
     tied = tied_columns(X, names) if ties else ()
     if tied:
-        warnings.warn(
+        warn(
             f"Repeated values in {some(tied)}: no density exists there and bandwidths collapse towards zero; "
             "leave such columns out, or add noise of the size of their rounding.",
-            ISDEWarning,
-            stacklevel=4,
         )
     _warn_duplicates(X, names)
 
@@ -105,11 +102,9 @@ def warn_far_rows(X: Matrix, names: Sequence[str]) -> None:
     farthest = np.abs(X - middle).max(axis=0) / spread
     far = [f"{names[c]!r} ({farthest[c]:.0f} spreads)" for c in np.flatnonzero(farthest > FAR_SPREADS).tolist()]
     if far:
-        warnings.warn(
+        warn(
             f"Values far from all others in {some(far)}: on the data's own scale single rows carry a score there, and "
             "can make or hide a block; use marginal='copula+stack', or transform such columns.",
-            ISDEWarning,
-            stacklevel=3,
         )
 
 
@@ -118,9 +113,7 @@ def _warn_duplicates(X: Matrix, names: Sequence[str]) -> None:
     for c in range(X.shape[1]):
         twin = first_seen.setdefault(np.ascontiguousarray(X[:, c]).tobytes(), c)
         if twin != c:
-            warnings.warn(
+            warn(
                 f"{names[twin]!r} and {names[c]!r} are the same column: their joint density is degenerate; "
                 "leave one out.",
-                ISDEWarning,
-                stacklevel=4,
             )
