@@ -279,6 +279,8 @@ def test_data_may_come_through_standard_input_or_gzipped(data, run, tmp_path):
     for given in (plain, gzip.compress(plain)):
         result = CliRunner().invoke(main, ["score", str(run), "-", "--jobs", "1"], input=given)
         assert (result.exit_code, result.stdout) == (0, expected)
+    missed = CliRunner().invoke(main, ["score", str(run), "-"], input="x,y\n1,2\n")
+    assert refusal(missed) == "Error: standard input has no column 'z', which the model needs."
     (tmp_path / "data.csv.gz").write_bytes(gzip.compress(plain))
     assert call("score", run, tmp_path / "data.csv.gz", "--jobs", 1).stdout == expected
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from isde import __version__
 from isde.artifacts import MODEL_FILE, load
 from isde.data.readers import read_table
+from isde.data.readers.request import source_name
 from isde.data.table import Table, columns_of_model
 from isde.errors import InputError
 from isde.estimator import ISDE
@@ -106,7 +107,7 @@ def read_for(model: ISDE, data: Path, **options: Any) -> Table:
     """The columns of a model, in its order, from a file that may hold others."""
     names = model.density_.names
     table = read_table(data, preferred=names, **options)  # what else the file holds may be text, or missing
-    return columns_of_model(table, names, str(data))
+    return columns_of_model(table, names, source_name(data))
 
 
 def load_scores(path: str) -> SubsetScores:

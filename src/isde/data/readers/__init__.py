@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from isde.data.readers.request import Request
+from isde.data.readers.request import STANDARD_INPUT, Request
 from isde.data.table import Table
 from isde.errors import InputError
 
@@ -22,9 +22,6 @@ READERS = {
     ".fcs": "fcs:read_fcs",
 }
 """How a file's name ends, and the function that reads it."""
-
-STANDARD_INPUT = "-"
-"""In place of a path; what comes is read as csv."""
 
 
 def read_table(

@@ -8,6 +8,18 @@ from pathlib import Path
 
 from isde.data.table import column_positions
 
+STANDARD_INPUT = "-"
+"""In place of a path; what comes is read as csv."""
+
+
+def source_name(path: str | Path) -> str:
+    """Where a table comes from, in words.
+
+    >>> source_name("data.csv"), source_name("-")
+    ('data.csv', 'standard input')
+    """
+    return "standard input" if str(path) == STANDARD_INPUT else str(path)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -25,7 +37,7 @@ class Request:
     @property
     def where(self) -> str:
         """The file, as messages call it."""
-        return str(self.path) if self.content is None else "standard input"
+        return source_name(self.path)
 
     def positions(self, names: Sequence[str]) -> list[int]:
         """The columns to keep of a file with these names."""
