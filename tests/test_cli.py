@@ -18,6 +18,7 @@ import isde
 from fcs_files import write_fcs
 from isde import ISDE, best_partitions, load, synthetic, worst_partitions
 from isde.cli import COMMANDS, main
+from isde.cli.options import join_names, split_names
 from isde.errors import InputError
 from isde.synthetic import demo_table
 from oracles import ROUNDING
@@ -225,6 +226,17 @@ def test_a_name_with_a_comma_can_be_asked_for(tmp_path, rng):
     assert isde.load(tmp_path / "run").feature_names_in_.tolist() == ["d", "b, c"]
     result = call("partitions", tmp_path / "run", "--together", '"b, c",d', "--best", 1, "--json")
     assert json.loads(result.stdout)["best"][0]["blocks"] == [["d", "b, c"]]
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b, c"], ['5" long', "b"], ['"quoted"', "a b", "c,d"], ["a,", ",b"]])
+def test_names_joined_are_taken_apart_again(names):
+    assert split_names(join_names(names)) == names
+
+
+def test_a_name_with_a_comma_is_shown_as_one(tmp_path, rng):
+    t = rng.normal(size=(100, 1))
+    data = write_csv(tmp_path / "data.csv", t + 0.2 * rng.normal(size=(100, 2)), ["a", "b, c"])
+    assert '  a, "b, c"   gain ' in call("fit", data, "--marginal", "gaussian", "--jobs", 1).stdout
 
 
 def test_without_output_a_fit_is_shown_and_nothing_is_written(data, tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from isde import __version__
 from isde.artifacts import MODEL_FILE, load
+from isde.cli.options import join_names
 from isde.data.readers import read_table
 from isde.data.readers.request import source_name
 from isde.data.table import Table, columns_of_model
@@ -178,12 +179,12 @@ def print_summary(summary: dict[str, Any]) -> None:
         f"(largest allowed {summary['max_block_size']}, {summary['n_subsets']:,} subsets scored, marginal "
         f"{summary['marginal']})"
     )
-    labels = [", ".join(block["columns"]) for block in together]
+    labels = [join_names(block["columns"]) for block in together]
     width = max(map(len, labels), default=0)
     for block, label in zip(together, labels, strict=True):
         click.echo(f"  {label:<{width}}   {_gain(block)}")
     if alone:
-        click.echo(f"  alone: {', '.join(alone)}")
+        click.echo(f"  alone: {join_names(alone)}")
     if summary["least_correlation"]:
         click.echo(f"  two columns stand together from a correlation of about {summary['least_correlation']:.2f} on")
     for line in (*_proof(summary), *_held_out(summary.get("held_out")), *summary["notes"]):

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from isde.cli.options import debug_option, jobs_option, json_option, print_json, quiet_option, table_options
+from isde.cli.options import debug_option, jobs_option, join_names, json_option, print_json, quiet_option, table_options
 
 TOTAL = "log_density"
 
@@ -61,13 +61,10 @@ def command(
 
 
 def block_label(names: Sequence[str]) -> str:
-    """The names of a block in one word each: quoted where a name could be taken for two, or for the total.
+    """The names of a block as a header; a column that is called as the total is, is quoted.
 
     >>> block_label(["a", "b"]), block_label(["a b"]), block_label(["log_density"])
     ('a b', '"a b"', '"log_density"')
     """
-    return " ".join(_quoted(name) if set(name) & set(' "') or [name] == [TOTAL] else name for name in names)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    label = join_names(names, " ")
+    return f'"{label}"' if label == TOTAL else label
