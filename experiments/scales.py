@@ -27,12 +27,12 @@ from scipy.stats import rankdata
 from sklearn import datasets
 
 from isde import ISDE
+from isde.data.table import default_names
 from isde.density import fit_product, scaling_for
 from isde.marginals.marginal import BlockFitter
 from isde.marginals.scales import CopulaStack, ScalesStack
 from isde.marginals.stack import StackMarginal
 from isde.partitions import Partition
-from isde.tables import default_names
 
 RESULTS = Path(__file__).parent / "results" / "scales.csv"
 SHARED = Path(__file__).parents[2] / "shared" / "data"

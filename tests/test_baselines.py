@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import isde
 from isde import CVKDE, BlockDiagonalGaussian, EmpiricalGaussian, ForestDensity, GaussianMixtureCV
 from isde.archive import write_archive
+from isde.data.table import Table
 from isde.errors import InputError, ISDEWarning
-from isde.tables import Table
 from oracles import ROUNDING, monte_carlo
 
 BASELINES = {

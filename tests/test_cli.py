@@ -1,6 +1,7 @@
 """The command line: results on standard output, talk on standard error, one sentence and an exit code on misuse."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -17,6 +18,7 @@ import isde
 from fcs_files import write_fcs
 from isde import ISDE, best_partitions, load, synthetic, worst_partitions
 from isde.cli import COMMANDS, main
+from isde.cli.options import join_names, split_names
 from isde.errors import InputError
 from isde.synthetic import demo_table
 from oracles import ROUNDING
@@ -112,6 +114,30 @@ def test_every_command_has_help(command):
     assert "--json" in shown.stdout
 
 
+def test_the_package_answers_as_a_module():
+    command = [sys.executable, "-m", "isde", "--version"]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert shown.stdout.strip() == f"isde, version {isde.__version__}"
+
+
+@pytest.mark.parametrize("command", ["--help", "fit --help", "info RUN", "partitions RUN --worst 2"])
+def test_what_only_reads_compiles_nothing_that_scores_or_fits(run, command):
+    code = """
+import sys
+from isde.cli import main
+main(sys.argv[1:], standalone_mode=False)
+if "numba" in sys.modules:
+    from numba.core.dispatcher import Dispatcher
+    engine = [module for name, module in sys.modules.items() if name.startswith("isde.engine.")]
+    found = [value for module in engine for value in vars(module).values() if isinstance(value, Dispatcher)]
+    compiled = {function.__name__ for function in found if function.signatures}
+    sys.exit(f"compiled {compiled}" if compiled else 0 if found else "there is nothing to compile")
+"""
+    arguments = [str(run) if word == "RUN" else word for word in command.split()]
+    shown = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert (shown.returncode, shown.stderr) == (0, "")
+
+
 def test_the_installed_script_answers():
     script = Path(sys.executable).with_name("isde.exe" if os.name == "nt" else "isde")
     if not script.exists():
@@ -193,6 +219,101 @@ def test_columns_can_be_chosen_by_name(data, tmp_path):
     assert isde.load(tmp_path / "run").feature_names_in_.tolist() == ["z", "x"]
 
 
+def test_a_name_with_a_comma_can_be_asked_for(tmp_path, rng):
+    data = write_csv(tmp_path / "data.csv", rng.normal(size=(60, 3)), ["a", "b, c", "d"])
+    asked = ["--columns", 'd,"b, c"', "--marginal", "gaussian", "--jobs", 1]
+    assert call("fit", data, "-o", tmp_path / "run", *asked).exit_code == 0
+    assert isde.load(tmp_path / "run").feature_names_in_.tolist() == ["d", "b, c"]
+    result = call("partitions", tmp_path / "run", "--together", '"b, c",d', "--best", 1, "--json")
+    assert json.loads(result.stdout)["best"][0]["blocks"] == [["d", "b, c"]]
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b, c"], ['5" long', "b"], ['"quoted"', "a b", "c,d"], ["a,", ",b"]])
+def test_names_joined_are_taken_apart_again(names):
+    assert split_names(join_names(names)) == names
+
+
+def test_a_name_with_a_comma_is_shown_as_one(tmp_path, rng):
+    t = rng.normal(size=(100, 1))
+    data = write_csv(tmp_path / "data.csv", t + 0.2 * rng.normal(size=(100, 2)), ["a", "b, c"])
+    assert '  a, "b, c"   gain ' in call("fit", data, "--marginal", "gaussian", "--jobs", 1).stdout
+
+
+def test_without_output_a_fit_is_shown_and_nothing_is_written(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = snapshot(tmp_path)
+    options = ["--marginal", "gaussian", "--jobs", 1]
+    shown = call("fit", data, *options)
+    assert shown.exit_code == 0, shown.output
+    assert snapshot(tmp_path) == before
+    assert "Nothing was written: with -o FOLDER the model is kept" in shown.stderr
+    assert shown.stdout == call("fit", data, *options, "-o", tmp_path / "run").stdout
+    assert call("fit", data, *options, "--quiet").stderr == ""
+
+
+def test_the_parents_of_the_output_are_made_and_gone_where_the_fit_fails(data, tmp_path):
+    folder = tmp_path / "some" / "where" / "run"
+    before = snapshot(tmp_path)
+    refusal(call("fit", data, "-o", folder, "-k", 0))
+    refusal(call("fit", tmp_path / "no.csv", "-o", folder))
+    assert snapshot(tmp_path) == before
+    assert call("fit", data, "-o", folder, "--marginal", "gaussian", "--jobs", 1).exit_code == 0
+    assert snapshot(folder).keys() == {MODEL, SUMMARY}
+    assert [p.name for p in folder.parent.iterdir()] == ["run"]
+
+
+def test_the_summary_says_where_a_run_comes_from(data, tmp_path):
+    options = ["--marginal", "gaussian", "--jobs", 1, "--columns", "x,z", "--seed", 3]
+    call("fit", data, "-o", tmp_path / "run", *options)
+    summary = json.loads((tmp_path / "run" / SUMMARY).read_text(encoding="utf-8"))
+    assert (summary["version"], summary["n_rows"], summary["seed"]) == (isde.__version__, 150, 3)
+    assert summary["split"]["splitter"].startswith("ShuffleSplit(n_splits=20, random_state=3, ")
+    assert (summary["split"]["fit_rows"], summary["split"]["score_rows"]) == ([67] * 20, [83] * 20)
+    chosen = {"marginal": "gaussian", "columns": ["x", "z"], "seed": 3, "folds": 5, "separator": None, "alpha": "auto"}
+    assert chosen.items() <= summary["options"].items()
+    others = {option.name for option in main.get_command(None, "fit").params} - set(summary["options"])
+    assert others == {"data", "output", "overwrite", "as_json", "quiet", "debug"}
+
+
+@pytest.mark.parametrize(
+    ("options", "fit_rows", "score_rows"),
+    [(["-m", 60, "-n", 50], [60], [50]), (["--penalty", "bic"], [150], [150])],
+    ids=str,
+)
+def test_the_summary_counts_the_rows_that_fitted_and_scored(data, options, fit_rows, score_rows):
+    found = json.loads(call("fit", data, "--marginal", "gaussian", "--jobs", 1, "--json", *options).stdout)
+    assert (found["split"]["fit_rows"], found["split"]["score_rows"]) == (fit_rows, score_rows)
+
+
+def test_data_may_come_through_standard_input_or_gzipped(data, run, tmp_path):
+    plain = data.read_bytes()
+    expected = call("score", run, data, "--jobs", 1).stdout
+    for given in (plain, gzip.compress(plain)):
+        result = CliRunner().invoke(main, ["score", str(run), "-", "--jobs", "1"], input=given)
+        assert (result.exit_code, result.stdout) == (0, expected)
+    missed = CliRunner().invoke(main, ["score", str(run), "-"], input="x,y\n1,2\n")
+    assert refusal(missed) == "Error: standard input has no column 'z', which the model needs."
+    (tmp_path / "data.csv.gz").write_bytes(gzip.compress(plain))
+    assert call("score", run, tmp_path / "data.csv.gz", "--jobs", 1).stdout == expected
+
+
+def test_another_encoding_is_told_and_taken(tmp_path, rng):
+    data = write_csv(tmp_path / "data.csv", rng.normal(size=(60, 2)), ["größe", "b"])
+    data.write_bytes(data.read_text(encoding="utf-8").encode("latin-1"))
+    fit = ["fit", data, "--marginal", "gaussian", "--jobs", 1, "--json", "--quiet"]
+    message = refusal(call(*fit))
+    assert message.endswith("data.csv is not UTF-8: read it with --encoding latin-1, or the one it was written in.")
+    found = json.loads(call(*fit, "--encoding", "latin-1").stdout)
+    assert [block["columns"] for block in found["blocks"]] == [["größe"], ["b"]]
+
+
+def test_a_tab_is_typed_as_messages_write_it(data, run, tmp_path):
+    tabs = tmp_path / "tabs.csv"
+    tabs.write_text(data.read_text(encoding="utf-8").replace(",", "\t"), encoding="utf-8")
+    assert r"(--separator '\t')" in refusal(call("score", run, tabs))
+    assert call("score", run, tabs, "--separator", r"\t", "--jobs", 1).exit_code == 0
+
+
 @pytest.mark.parametrize("ending", [".tsv", ".parquet", ".npy", ".npz", ".fcs"])
 def test_every_kind_of_file_gives_the_same_model(data, run, tmp_path, ending):
     X = read_csv(data)
@@ -246,6 +367,16 @@ def test_score_prints_every_row_and_block(data, run):
     values = np.array(table[1:], dtype=float)
     np.testing.assert_array_equal(values[:, 1:], isde.load(run).density_.score_blocks(read_csv(data)))
     np.testing.assert_allclose(values[:, 0], values[:, 1:].sum(axis=1), rtol=0, atol=ROUNDING)
+
+
+def test_headers_of_blocks_differ_whatever_columns_are_called(tmp_path, rng):
+    t = rng.normal(size=(150, 1))
+    X = np.hstack([t, t + 0.2 * rng.normal(size=(150, 1)), rng.normal(size=(150, 2))])
+    data = write_csv(tmp_path / "data.csv", X, ["a", "b", "a b", "log_density"])
+    fitted = call("fit", data, "-o", tmp_path / "run", "--marginal", "gaussian", "--jobs", 1)
+    assert fitted.exit_code == 0, fitted.output
+    header = next(csv.reader(io.StringIO(call("score", tmp_path / "run", data, "--rows", "--jobs", 1).stdout)))
+    assert header == ["log_density", "a b", '"a b"', '"log_density"']
 
 
 def test_columns_are_found_by_name_in_any_order_and_among_others(data, run, tmp_path):
@@ -387,7 +518,7 @@ def test_partitions_under_constraints(run, options, best):
         (["--together", "x,q"], "There is no column 'q' to keep together: the columns are x, y, z."),
         (["--together", "x,y", "--apart", "y,x"], "meets all of these: together x, y; apart x, y."),
         (["-k", 9], "score again with the larger size"),
-        (["-k", 2, "--min-block-size", 2], "meets this: min_block_size=2"),
+        (["-k", 2, "--min-block-size", 2], "meets this: --min-block-size 2"),
     ],
 )
 def test_partitions_refuses_what_cannot_be(run, options, complaint):
@@ -424,7 +555,7 @@ def test_a_bad_file_is_refused_in_one_line_and_nothing_is_written(tmp_path, kind
 
 
 BAD_OPTIONS = {
-    "k": (["-k", 0], "max_block_size=0"),
+    "k": (["-k", 0], "--max-block-size 0 must be"),
     "marginal": (["--marginal", "spline"], "'spline' is not one of"),
     "solver": (["--solver", "greedy"], "'greedy' is not one of"),
     "scale": (["--scale", "log"], "'log' is not one of"),
@@ -434,6 +565,10 @@ BAD_OPTIONS = {
     "rows": (["-m", 1000], "1000"),
     "columns": (["--columns", "x,omega"], "no column 'omega'"),
     "seed": (["--seed", -1], "-1"),
+    "jobs": (["--jobs", 0], "0 is no number of workers: give 1 or more, or -1 for all cores."),
+    "quotes": (["--columns", 'x,"y'], "quote a name that has a comma"),
+    "encoding": (["--encoding", "klingon"], "--encoding klingon is unknown"),
+    "separator": (["--separator", "::"], "--separator :: cannot separate values"),
     "unknown": (["--colour", "red"], "--colour"),
 }
 
@@ -464,11 +599,11 @@ def test_a_folder_with_other_content_is_refused_and_left_as_it_is(data, tmp_path
     assert snapshot(tmp_path) == before
 
 
-def test_an_output_that_is_a_file_or_has_no_parent_is_refused(data, tmp_path):
+def test_an_output_that_is_a_file_or_in_one_is_refused(data, tmp_path):
     before = snapshot(tmp_path)
     assert "is a file" in refusal(call("fit", data, "-o", data))
     assert "data.csv is a file, and no folder" in refusal(call("fit", data, "-o", data / "run"))
-    assert "nowhere does not exist" in refusal(call("fit", data, "-o", tmp_path / "nowhere" / "run"))
+    assert "data.csv is a file, and no folder" in refusal(call("fit", data, "-o", data / "some" / "run"))
     assert snapshot(tmp_path) == before
 
 
@@ -547,9 +682,7 @@ def test_data_without_the_columns_of_the_model_are_refused(run, tmp_path):
     assert "no column 'y'" in refusal(call("score", run, other))
 
 
-@pytest.mark.parametrize(
-    "arguments", [["score"], ["fit", "data.csv"], ["sample", "run", "-n", "0"], ["paint"]], ids=str
-)
+@pytest.mark.parametrize("arguments", [["score"], ["fit"], ["sample", "run", "-n", "0"], ["paint"]], ids=str)
 def test_a_wrong_call_is_refused(arguments):
     refusal(call(*arguments))
 
@@ -593,7 +726,8 @@ def test_warnings_are_one_line_on_standard_error(tmp_path, rng):
         result = call("fit", tmp_path / "data.csv", *arguments)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["blocks"][0]["columns"] == ["x", "y"]
-    assert result.stderr.startswith("Warning: {x, y} is as large as max_block_size=2")
+    assert result.stderr.startswith("Warning: {x, y} is as large as --max-block-size 2 allows")
+    assert result.stderr.endswith(": try --max-block-size 3.\n")
     assert result.stderr.count("\n") == 1
 
 

@@ -27,11 +27,11 @@ from isde.comparison import (
     draw_rows,
     underflows,
 )
+from isde.data.table import Table
 from isde.density import Scaling
 from isde.errors import InputError, ISDEError
 from isde.plots import ComparisonDisplay
 from isde.synthetic import make_structured
-from isde.tables import Table
 from oracles import ROUNDING
 
 NAMES = ["a", "b", "c"]

@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
 from isde import ISDE, SubsetScores, score_subsets, select_partition
+from isde.data.table import Table
 from isde.errors import InputError, ISDEWarning
 from isde.synthetic import make_block_gaussian, make_structured
-from isde.tables import Table
 from oracles import ROUNDING, SINGLE_PRECISION
 
 

@@ -238,7 +238,7 @@ def test_a_refused_item_among_several_is_no_success(cells, tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--seed", 5], "was made with seed=0, not 5: give another --output, or --overwrite to replace it."),
+        (["--seed", 5], "was made with --seed 0, not 5: give another --output, or --overwrite to replace it."),
         (["-k", 2], "was made with max_block_size=None, not 2"),
     ],
 )
@@ -267,7 +267,7 @@ def test_rows_of_another_file_with_the_same_name_are_refused(cells, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["table-nothing"], "There is no item 'table-nothing': isde reproduce --list shows all 13."),
+        (["table-nothing"], "There is no item 'table-nothing': there are "),
         ([], "Name an item, or all"),
         (["figure-levine-boxplot"], "figure-levine-boxplot needs a table of cells: give --data FILE."),
         (["figure-landscape"], "give --data FILE, or --scores FILE."),

@@ -11,9 +11,9 @@ from sklearn.model_selection import train_test_split
 import isde
 from isde import ISDE, best_partitions, fit_blocks
 from isde.cli import main
+from isde.data.readers import read_table
 from isde.errors import ISDEWarning
 from isde.inspection import held_out, least_correlation, notes, runner_up
-from isde.tables import read_table
 from oracles import ROUNDING
 
 
@@ -151,7 +151,7 @@ def test_alpha_can_be_set_and_is_refused_by_name(run):
         for name, alpha in (("a", "auto"), ("b", "0.001"), ("c", "none"))
     )
     assert strict > charged > free == 0
-    for alpha, complaint in (("1.5", "no probability"), ("x", "no probability"), ("1e-12", "use alpha=")):
+    for alpha, complaint in (("1.5", "no probability"), ("x", "no probability"), ("1e-12", "use --alpha ")):
         refused = call(*options, "-o", folder / "d", "--alpha", alpha)
         assert (refused.exit_code, refused.stdout) == (2, "")
         assert complaint in refused.stderr

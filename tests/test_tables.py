@@ -1,7 +1,11 @@
 """Files: every kind is read, and what cannot be read is refused in one sentence that names the culprit."""
 
+import gzip
 import io
+import subprocess
+import sys
 import zipfile
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -12,8 +16,10 @@ import pytest
 
 from fcs_files import write_fcs
 from isde import ISDE
+from isde.data.checks import check_columns, check_finite, check_numeric_frame
+from isde.data.readers import READERS, read_table
+from isde.data.table import Table, columns_of_model, default_names, frame_names
 from isde.errors import InputError, ISDEWarning
-from isde.tables import check_columns, check_finite, check_numeric_frame, default_names, frame_names, read_table
 
 X = np.array([[0.1, 2.0, -3e-7], [1 / 3, 5e300, 4.0], [-1.0, 0.25, 1e-310], [7.0, 8.0, 9.0]])
 NAMES = ("alpha", "beta gamma", "δ")
@@ -134,7 +140,7 @@ def test_a_first_row_that_may_be_names_or_data_is_refused_unless_told_which(tmp_
     path.write_text(f"{first}\n5,6,7\n8,9,10\n", encoding="utf-8")
     message = refusal(path)
     assert found in message
-    assert "--header or --no-header (in Python, header=True or header=False)" in message
+    assert "names or data with header=True or header=False." in message
     for header in (True, False):
         assert "first row" not in outcome(path, header=header)
 
@@ -159,7 +165,7 @@ def test_a_first_row_of_other_numbers_is_data_and_that_is_said_when_asked(tmp_pa
     assert len(read_table(tmp_path / "data.csv").X) == 2
     assert capsys.readouterr().err == ""
     read_table(tmp_path / "data.csv", verbose=1)
-    said = f"{tmp_path / 'data.csv'}: first row taken as data, columns named x0 to x1: --header if it holds names.\n"
+    said = f"{tmp_path / 'data.csv'}: first row taken as data, columns named x0 to x1: header=True if it holds names.\n"
     assert capsys.readouterr().err == said
     read_table(tmp_path / "data.csv", verbose=1, header=False)
     assert capsys.readouterr().err == ""
@@ -426,7 +432,7 @@ def test_a_table_without_rows_or_columns_is_refused(tmp_path, shape):
         ("a,b,c\n1,foo,x\n2,bar,y\n", "'b' (for example 'foo'), 'c' (for example 'x')"),
         ("a,b\n1,\n,4\n5,\n", "Missing values in 'a' (1), 'b' (2)"),
         ("a,b\n1,NA\nn/a,4\n5,null\nNaN,None\n", "Missing values in 'a' (2), 'b' (3)"),
-        ("a,b\n1,NA\n2,3\n", "drop or fill those rows first, or leave the column out (--columns)"),
+        ("a,b\n1,NA\n2,3\n", "drop or fill those rows first, or leave the column out (columns=)"),
         ("a,b,c\n1,NA,x\n,3,NA\n", "'c' (for example 'x') in"),
         ("a,b,c\n1,NA,x\n,3,NA\n", "Missing values in 'a' (1), 'b' (1) of"),
         ('a,b\n1,"0,1257"\n2,3\n', "'b' (for example '0,1257') in"),
@@ -438,7 +444,7 @@ def test_a_table_without_rows_or_columns_is_refused(tmp_path, shape):
         ("a,b,a,b\n1,2,3,4\n", "more than one column named 'a', 'b'"),
         ("a,,c\n1,2,3\n", "no name for column 2:"),
         ("a,b,,\n1,2,3,4\n", "no name for column 3, 4:"),
-        (",a,b\n0,1,2\n", "(a row index?): leave it out with --columns, or save the table without its index"),
+        (",a,b\n0,1,2\n", "(a row index?): leave it out with columns=, or save the table without its index"),
         ("a,b\n", "header but no rows"),
         ("\n\n\n", "blank lines"),
     ],
@@ -467,11 +473,121 @@ def test_names_with_an_underscore_between_digits_are_names(tmp_path):
     assert read_table(tmp_path / "data.csv").names == ("1_1", "1_2")
 
 
-def test_other_encodings_are_refused(tmp_path):
-    (tmp_path / "data.csv").write_bytes("größe,b\n1,2\n".encode("latin-1"))
-    assert "no text file" in refusal(tmp_path / "data.csv")
-    (tmp_path / "data.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
-    assert "no text file" in refusal(tmp_path / "data.csv")
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        ("latin-1", "is not UTF-8: read it with encoding='latin-1'"),
+        ("cp1252", "is not UTF-8: read it with encoding='latin-1'"),
+        ("utf-16", "is UTF-16 text: read it with encoding='utf-16'."),
+        ("utf-32", "is UTF-32 text: read it with encoding='utf-32'."),
+    ],
+)
+def test_text_of_another_encoding_is_called_so_and_read_as_told(tmp_path, encoding, said):
+    (tmp_path / "data.csv").write_bytes("größe,b\n1,2\n3,4\n".encode(encoding))
+    assert said in refusal(tmp_path / "data.csv")
+    table = read_table(tmp_path / "data.csv", encoding=encoding)
+    assert table.names == ("größe", "b")
+    assert table.X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_letter_far_down_the_file_is_noticed_too(tmp_path):
+    rows = "1,2\n" * 100_000
+    (tmp_path / "data.csv").write_bytes(f"a,b\n{rows}1,é\n".encode("latin-1"))
+    assert "is not UTF-8" in refusal(tmp_path / "data.csv")
+    assert "'b' (for example 'é')" in refusal(tmp_path / "data.csv", encoding="latin-1")
+
+
+@pytest.mark.parametrize("content", [bytes(range(256)), "a,b\n1,2\n".encode("utf-16-le"), b"a,\x00\n1,2\n"])
+def test_a_binary_file_is_no_text_of_any_encoding(tmp_path, content):
+    (tmp_path / "data.csv").write_bytes(content)
+    assert "is no text file (" in refusal(tmp_path / "data.csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "utf-8-sig"])
+def test_a_byte_order_mark_is_no_letter_whatever_utf_8_is_called(tmp_path, encoding):
+    (tmp_path / "data.csv").write_bytes("\ufeffa,b\n1,2\n".encode())
+    assert read_table(tmp_path / "data.csv", encoding=encoding).names == ("a", "b")
+
+
+def test_a_wrong_or_unknown_encoding_is_refused_by_its_name(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes("größe,b\n1,2\n".encode())
+    assert "cannot be read with encoding='ascii' (" in refusal(path, encoding="ascii")
+    assert "cannot be read with encoding='utf-16' (" in refusal(path, encoding="utf-16")
+    for unknown in ("klingon", "hex"):
+        with pytest.raises(InputError, match=f"encoding='{unknown}' is unknown: give one that Python knows"):
+            read_table(path, encoding=unknown)
+
+
+@pytest.mark.parametrize("separator", ["", ";;", '"', "\n"])
+def test_what_cannot_separate_is_refused(tmp_path, separator):
+    write_csv(tmp_path / "data.csv")
+    if separator:
+        with pytest.raises(InputError, match="cannot separate values"):
+            read_table(tmp_path / "data.csv", separator=separator)
+    else:
+        assert read_table(tmp_path / "data.csv", separator=separator).names == NAMES
+
+
+@pytest.mark.parametrize(("ending", "separator"), [(".csv.gz", ","), (".tsv.gz", "\t"), (".CSV.GZ", ",")])
+def test_gzipped_text_is_read_as_it_is(tmp_path, ending, separator):
+    path = tmp_path / f"data{ending}"
+    path.write_bytes(gzip.compress(text(X, separator).encode()))
+    assert read_table(path).names == NAMES
+    np.testing.assert_array_equal(read_table(path, columns=["δ", "alpha"]).X, X[:, [2, 0]])
+
+
+def test_damaged_gzip_is_refused(tmp_path, rng):
+    path = tmp_path / "data.csv.gz"
+    whole = gzip.compress(text(rng.normal(size=(2000, 3))).encode())
+    for damaged in (whole[:-4], whole[: len(whole) // 2], whole[:-8] + b"\0\0\0\0" + whole[-4:], whole[:2] + b"x"):
+        path.write_bytes(damaged)
+        assert "is no gzip file, or it is damaged (" in refusal(path)
+    path.write_bytes(whole[:3000] + b"\0\0\0\0" + whole[3004:])  # text comes out, but no table
+    refusal(path)
+
+
+class Input:
+    """Standard input that holds some bytes."""
+
+    def __init__(self, content):
+        self.buffer = io.BytesIO(content)
+
+
+def test_a_dash_reads_csv_from_standard_input(monkeypatch):
+    monkeypatch.setattr("sys.stdin", Input(text(X).encode()))
+    table = read_table("-")
+    assert table.names == NAMES
+    np.testing.assert_array_equal(table.X, X)
+    monkeypatch.setattr("sys.stdin", Input(text(X, ";", names=("ä", "b", "c")).encode("latin-1")))
+    table = read_table("-", separator=";", encoding="latin-1", columns=["c", "ä"])
+    np.testing.assert_array_equal(table.X, X[:, [2, 0]])
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [(b"", "is empty"), (b"a,b\n1,x\n", "'b' (for example 'x')"), (b"\xff\xfea", "is UTF-16 text")],
+)
+def test_standard_input_is_named_so(monkeypatch, content, complaint):
+    monkeypatch.setattr("sys.stdin", Input(content))
+    with pytest.raises(InputError, match="standard input") as caught:
+        read_table("-")
+    assert complaint in str(caught.value)
+
+
+def test_every_ending_has_a_reader_of_its_own_that_is_imported_when_asked_for():
+    for place in READERS.values():
+        module, function = place.split(":")
+        assert callable(getattr(import_module(f"isde.data.readers.{module}"), function))
+    code = "import sys, isde.data.readers; sys.exit(any(m.startswith('isde.data.readers.t') for m in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+def test_lines_before_the_data_are_counted_by_the_separator_given(tmp_path):
+    (tmp_path / "data.csv").write_text('a;"b\nc"\n1;2\n', encoding="utf-8")
+    table = read_table(tmp_path / "data.csv", separator=";")
+    assert table.names == ("a", "b\nc")
+    assert table.X.tolist() == [[1, 2]]
 
 
 def test_ragged_rows_are_refused_also_where_only_some_columns_are_asked_for(tmp_path):
@@ -529,6 +645,21 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     assert "does not exist" in refusal(tmp_path / "nothing.csv")
     (tmp_path / "folder.csv").mkdir()
     assert "is a folder" in refusal(tmp_path / "folder.csv")
+
+
+# --- the columns of a model ------------------------------------------------------------------------------------
+
+
+def test_the_columns_of_a_model_are_found_by_name_or_by_position_or_missed_by_name():
+    table = Table(X, NAMES)
+    found = columns_of_model(table, ["δ", "alpha"], "data.csv")
+    assert found.names == ("δ", "alpha")
+    np.testing.assert_array_equal(found.X, X[:, [2, 0]])
+    plain = columns_of_model(Table(X, default_names(3)), ["a", "b", "c"], "data.csv")
+    assert plain.names == ("a", "b", "c")
+    np.testing.assert_array_equal(plain.X, X)
+    with pytest.raises(InputError, match=r"data\.csv has no column 'omega', which the model needs"):
+        columns_of_model(table, ["alpha", "omega"], "data.csv")
 
 
 # --- frames and hygiene ----------------------------------------------------------------------------------------

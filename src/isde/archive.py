@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.errors import InputError
+from isde.files import whole_file
 
 FORMAT = "isde"
 FORMAT_VERSION = 1
@@ -44,27 +43,10 @@ def write_archive(path: str | Path, kind: str, header: Mapping[str, Any], arrays
     path = Path(path)
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is no folder: create it first, or save somewhere else.")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr(HEADER, json.dumps(top, indent=1, allow_nan=False))
-                for name, data in members.items():
-                    archive.writestr(f"{name}.npy", data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    """The permissions new files are made without; mkstemp's files are private whatever it is."""
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
+    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(HEADER, json.dumps(top, indent=1, allow_nan=False))
+        for name, data in members.items():
+            archive.writestr(f"{name}.npy", data)
 
 
 def read_archive(path: str | Path) -> tuple[str, dict[str, Any], Arrays]:

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from isde.arrays import Matrix, Vector
+from isde.data.table import default_names
 from isde.errors import ISDEWarning
 from isde.marginals.marginal import SubsetScorer
 from isde.score_tables import score_models
@@ -41,7 +42,6 @@ from isde.scores import SubsetScores
 from isde.solvers.dominance import best_divisions
 from isde.splits import Split, draw_splits, resolve_split
 from isde.subsets import SubsetFamily
-from isde.tables import default_names
 
 TABLES = 40
 """Tables drawn, fewer where they cost too much."""

@@ -23,13 +23,14 @@ from isde.baselines.forest import ForestDensity
 from isde.baselines.kernel import CVKDE
 from isde.baselines.mixture import GaussianMixtureCV
 from isde.baselines.vine import VineDensity, require_pyvinecopulib
+from isde.data.checks import check_columns, check_finite
+from isde.data.table import Table, default_names, frame_names
 from isde.density import Scaling, as_matrix
 from isde.density_estimator import LEAST_ROWS, DensityEstimator
 from isde.errors import InputError, ISDEError
 from isde.estimator import ISDE
 from isde.marginals import DEFAULT_MARGINAL
 from isde.progress import say
-from isde.tables import Table, check_columns, check_finite, default_names, frame_names
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -173,8 +174,7 @@ def _sizes(n_rows: int, train_rows: int | None, validation_rows: int | None) -> 
         raise InputError(f"{n_rows:,} rows are too few to compare: give at least {2 * LEAST_ROWS}.")
     if validation_rows is None and n_valid < 1:
         raise InputError(
-            f"train_rows={train_rows} (--train-rows) leaves too few of {n_rows:,} rows to validate on: "
-            f"give at most {n_rows - 2:,}."
+            f"train_rows={train_rows} leaves too few of {n_rows:,} rows to validate on: give at most {n_rows - 2:,}."
         )
     for what, value, least in (("training", n_train, LEAST_ROWS), ("validation", n_valid, 1)):
         if value < least:

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state
 
 from isde.archive import Arrays, write_archive
+from isde.data.checks import check_columns, check_finite, check_numeric_frame
+from isde.data.table import default_names, frame_names
 from isde.errors import InputError
 from isde.marginals import DEFAULT_MARGINAL, fitted_kind, resolve_marginal
 from isde.marginals.marginal import FittedBlock, Marginal, fit_shuffled, of_columns
 from isde.partitions import Partition, RandomState, canonical_partition
-from isde.tables import check_columns, check_finite, check_numeric_frame, default_names, frame_names
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]

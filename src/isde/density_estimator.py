@@ -15,6 +15,8 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from isde.archive import Arrays, write_archive
+from isde.data.checks import check_columns, check_finite, check_numeric_frame
+from isde.data.table import Table, default_names
 from isde.density import ProductDensity, Scaling
 from isde.errors import InputError, ISDEWarning
 from isde.marginals import MARGINAL_NAMES
@@ -22,7 +24,6 @@ from isde.partitions import RandomState
 from isde.scores import SubsetScores, warn_unsettled
 from isde.scoring import Scoring
 from isde.splits import DEFAULT_SPLIT
-from isde.tables import Table, check_columns, check_finite, check_numeric_frame, default_names
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]

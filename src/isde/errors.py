@@ -5,7 +5,12 @@ Misuse raises `ValueError` or `TypeError`, as everywhere in scikit-learn.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
+
+INSIDE = ("isde.", "sklearn.callback.")
+"""Modules whose lines say nothing to a user: ours, and those that call our `fit` in the name of callbacks."""
 
 
 class ISDEError(Exception):
@@ -26,3 +31,11 @@ class UnprovedPartition(ISDEError):
 
 class ISDEWarning(UserWarning):
     """A result a user should look at twice; the text says what to do."""
+
+
+def warn(text: str) -> None:
+    """Warn in the name of the line that called isde, however deep inside it the reason was found."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, ISDEWarning, stacklevel=level)

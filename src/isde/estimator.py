@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from isde.archive import Arrays
+from isde.data.checks import tied_columns, warn_far_rows
 from isde.density import fit_product, scaling_for
 from isde.density_estimator import SubsetScoreEstimator, over, under
 from isde.errors import ISDEWarning
@@ -24,7 +25,6 @@ from isde.selection import Selection
 from isde.solvers import check_solver, select_partition
 from isde.solvers.proofs import certify_again
 from isde.stability import Stability, assess
-from isde.tables import tied_columns, warn_far_rows
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -253,7 +253,7 @@ class ISDE(SubsetScoreEstimator):
             block, column = self.subset_scores_.label(joined.block), self._names()[joined.column]
             warnings.warn(
                 f"{block} is as large as max_block_size={k} allows, and {column!r} would gain {joined.gain:.3g} nats "
-                f"by joining it, more than chance gives: try max_block_size={k + 1} (-k {k + 1}).",
+                f"by joining it, more than chance gives: try max_block_size={k + 1}.",
                 ISDEWarning,
                 stacklevel=3,
             )

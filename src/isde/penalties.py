@@ -31,8 +31,7 @@ def check_penalty(penalty: str | None, split: Any, marginal: Marginal) -> None:
         raise ValueError(f"penalty={penalty!r} fits and scores all rows: leave split={split!r} out, or the penalty.")
     if marginal.n_parameters(1) is None:
         raise ValueError(
-            f"penalty={penalty!r} needs a family with a fixed number of parameters, such as marginal='gaussian' "
-            "(--marginal gaussian)."
+            f"penalty={penalty!r} needs a family with a fixed number of parameters, such as marginal='gaussian'."
         )
 
 

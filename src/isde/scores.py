@@ -13,9 +13,9 @@ import numpy as np
 
 from isde.archive import Arrays, write_archive
 from isde.arrays import Vector, read_only
+from isde.data.table import default_names
 from isde.errors import InputError, ISDEWarning
 from isde.subsets import Subset, SubsetFamily
-from isde.tables import default_names
 
 ALIGNED = ("scores", "bandwidths", "errors", "gain_errors", "charges")
 """The vectors of a table, one number for each subset."""

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from isde.arrays import Matrix
 from isde.chance import all_margins, draw_chance
+from isde.data.table import default_names
 from isde.errors import ISDEWarning
 from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
 from isde.marginals.marginal import Marginal, SubsetScorer
@@ -25,7 +26,6 @@ from isde.score_tables import best_scores, score_models, with_columns
 from isde.scores import SubsetScores
 from isde.splits import Split, draw_splits, resolve_split
 from isde.subsets import Subset, SubsetFamily
-from isde.tables import default_names
 
 DEFAULT_ALPHA = 0.05
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import i0e, logsumexp
 from sklearn.utils import check_random_state
 
+from isde.data.table import Table
 from isde.partitions import Partition, RandomState
-from isde.tables import Table
 
 CIRCLE_FACTOR, CIRCLE_NOISE = 0.5, 0.05
 XOR_VARIANCE = 0.08

@@ -13,8 +13,11 @@ from typing import Any
 import click
 
 from isde import __version__
+from isde.cli.flags import in_flags
 from isde.cli.options import DEBUG, debug_option
+from isde.cli.progress import BarReporter
 from isde.errors import ISDEError
+from isde.progress import reporting
 
 COMMANDS = {
     "fit": "Find the blocks of a table and fit its density.",
@@ -47,27 +50,28 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with warnings.catch_warnings():
-                warnings.showwarning = _print_warning
+            with warnings.catch_warnings(), reporting(BarReporter()):
+                warnings.showwarning = lambda message, *_, **__: self._print("Warning", str(message), ctx)
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click's own, and a reader that has seen enough
         except Exception as error:
             if ctx.find_root().meta.get(DEBUG):
                 raise
-            click.echo(f"Error: {_sentence(error)}", err=True)
+            self._print("Error", _sentence(error), ctx)
             # Misuse is a ValueError or TypeError, InputError included; all else is our failure or the machine's.
             ctx.exit(2 if isinstance(error, ValueError | TypeError) else 1)
+
+    def _print(self, kind: str, text: str, ctx: click.Context) -> None:
+        """A message of the core, in the flags of the command that was running."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        click.echo(f"{kind}: {in_flags(text, command)}", err=True)
 
 
 def _sentence(error: Exception) -> str:
     expected = isinstance(error, ISDEError | ValueError | TypeError | OSError)
     text = str(error) or type(error).__name__
     return text if expected else f"{type(error).__name__}: {text} (run again with --debug to see where)"
-
-
-def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"Warning: {message}", err=True)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

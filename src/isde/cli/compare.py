@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from isde.cli.flags import in_flags
 from isde.cli.options import (
     debug_option,
     jobs_option,
@@ -79,9 +80,7 @@ def command(
     no_plot: bool,
     seed: int,
     jobs: int,
-    separator: str | None,
-    header: bool | None,
-    columns: str | None,
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -104,8 +103,8 @@ def command(
     """
     from isde.cli.runs import check_output
     from isde.comparison import MethodOptions, build_methods, compare
+    from isde.data.readers import read_table
     from isde.plots import require_matplotlib
-    from isde.tables import read_table
 
     if output is not None:
         output = output.absolute()
@@ -118,9 +117,7 @@ def command(
         estimators = build_methods([*named, *dict.fromkeys(name for name in extra if name not in named)], options)
         for spec in specs:
             estimators[_name_for(spec, estimators)] = load_estimator(spec, seed)
-        table = read_table(
-            data, separator=separator, header=header, columns=split_names(columns), verbose=options.verbose
-        )
+        table = read_table(data, **reading, verbose=options.verbose)
         found = compare(
             table,
             estimators,
@@ -134,7 +131,7 @@ def command(
     about = {"data": str(data), "n_rows": len(table.X), "n_columns": len(table.names), "seed": seed}
     result = about | {"max_block_size": max_block_size} | found.to_dict()
     for text, said_by in found.warnings().items():
-        click.echo(f"Warning: {', '.join(said_by)}: {text}", err=True)
+        click.echo(f"Warning: {', '.join(said_by)}: {in_flags(text)}", err=True)
     if output is not None:
         write_comparison(output, found, result, plot=not no_plot)
     if as_json:
@@ -210,9 +207,10 @@ def _name_for(spec: str, taken: dict[str, Any]) -> str:
 
 def write_comparison(folder: Path, found: Comparison, result: dict[str, Any], *, plot: bool) -> None:
     """Table, JSON and box plot, all or nothing."""
-    from isde.cli.runs import write_folder, write_json
+    from isde.cli.runs import write_json
+    from isde.files import whole_folder
 
-    def fill(staging: Path) -> None:
+    with whole_folder(folder) as staging:
         rows = [asdict(record) for record in found.records()]
         with open(staging / TABLE_FILE, "w", newline="", encoding="utf-8") as lines:
             writer = csv.DictWriter(lines, rows[0], lineterminator="\n")
@@ -221,8 +219,6 @@ def write_comparison(folder: Path, found: Comparison, result: dict[str, Any], *,
         write_json(staging / RESULT_FILE, result)
         if plot:
             _draw(found, staging / FIGURE_FILE)
-
-    write_folder(folder, fill)
 
 
 def _draw(found: Comparison, path: Path) -> None:
@@ -266,7 +262,7 @@ def print_comparison(found: Comparison, n_rows: int, n_columns: int) -> None:
                 f"{summary.method}: density zero in {summary.n_zero:,} of {summary.n_rows:,} rows; its mean is -inf"
             )
     for method, text in found.failures.items():
-        click.echo(f"{method}: failed: {text}")
+        click.echo(f"{method}: failed: {in_flags(text)}")
 
 
 def _line(summary: MethodSummary, width: int) -> str:

@@ -26,7 +26,7 @@ from isde.cli.options import debug_option, jobs_option, json_option, print_json,
 @debug_option
 def command(output: Path, seed: int, jobs: int, as_json: bool, quiet: bool) -> None:
     """Fit 2,000 rows of 8 built-in columns, compare with independence and a plain KDE on 2,000 fresh rows."""
-    from isde.cli.runs import check_output, print_summary, summarize, write_run
+    from isde.cli.runs import check_output, print_summary, provenance, summarize, write_run
     from isde.density import fit_blocks
     from isde.estimator import ISDE
     from isde.synthetic import demo_table
@@ -45,7 +45,8 @@ def command(output: Path, seed: int, jobs: int, as_json: bool, quiet: bool) -> N
         "independent columns": fit_blocks(table.X, [(c,) for c in columns], n_jobs=jobs).score(fresh.X),
         "plain KDE, bandwidth by cross-validation": fit_blocks(table.X, [columns], "kde", n_jobs=jobs).score(fresh.X),
     }
-    summary = summarize(model) | {"n_rows": len(table.X), "seed": seed, "fresh_rows": fresh_rows}
+    about = provenance(model, table, {"seed": seed, "jobs": jobs})
+    summary = summarize(model) | about | {"fresh_rows": fresh_rows}
     write_run(output, model, summary)
     if as_json:
         print_json(summary)

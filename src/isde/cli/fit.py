@@ -14,14 +14,15 @@ from isde.cli.options import (
     parse_grid,
     print_json,
     quiet_option,
-    split_names,
     table_options,
 )
 
 
 @click.command("fit")
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder for the result.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Folder for the result.  [default: show it, write nothing]"
+)
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run in that folder.")
 @fit_options
 @table_options
@@ -30,38 +31,44 @@ from isde.cli.options import (
 @debug_option
 def command(
     data: Path,
-    output: Path,
+    output: Path | None,
     overwrite: bool,
-    separator: str | None,
-    header: bool | None,
-    columns: str | None,
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Find the blocks of DATA (csv, tsv, parquet, npy, npz, fcs) and fit its density."""
-    from isde.cli.runs import check_output, held_out_of, print_summary, summarize, write_run
-    from isde.tables import read_table
+    """Find the blocks of DATA and fit its density.
+
+    DATA is a csv or tsv file, plain or gzipped, a parquet, npy, npz or fcs file, or - for csv from standard input.
+    """
+    from isde.cli.runs import check_output, held_out_of, print_summary, provenance, summarize, write_run
+    from isde.data.readers import read_table
 
     verbose = 0 if quiet else 1
     model = build_estimator(settings, verbose=verbose)
-    output = output.absolute()
-    check_output(output, overwrite=overwrite)
-    table = read_table(data, separator=separator, header=header, columns=split_names(columns), verbose=verbose)
+    if output is not None:
+        output = output.absolute()
+        check_output(output, overwrite=overwrite)
+    table = read_table(data, **reading, verbose=verbose)
     check_split(settings["fit_rows"], settings["score_rows"], len(table.X))
     model.fit(table)
-    summary = summarize(model) | {
-        "held_out": held_out_of(model, table.X),
-        "data": str(data),
-        "n_rows": len(table.X),
-        "seed": settings["seed"],
-    }
-    write_run(output, model, summary)
+    about = provenance(model, table, settings | reading) | {"data": str(data)}
+    summary = summarize(model) | {"held_out": held_out_of(model, table.X)} | about
+    if output is not None:
+        write_run(output, model, summary)
     if as_json:
         print_json(summary)
     else:
         print_summary(summary)
-        click.echo(f"Written to {output}", err=True)
+    if not quiet:
+        click.echo(_what_was_written(output), err=True)
+
+
+def _what_was_written(output: Path | None) -> str:
+    if output is None:
+        return "Nothing was written: with -o FOLDER the model is kept, for isde info, score, sample and stability."
+    return f"Written to {output}"
 
 
 def check_split(fit_rows: int | None, score_rows: int | None, n_rows: int) -> None:

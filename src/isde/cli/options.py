@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -20,26 +23,49 @@ def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None
     meta[DEBUG] = meta.get(DEBUG, False) or value
 
 
+def _check_jobs(ctx: click.Context, param: click.Parameter, value: int) -> int:
+    if value == 0:
+        raise click.BadParameter("0 is no number of workers: give 1 or more, or -1 for all cores.", ctx, param)
+    return value
+
+
 debug_option = click.option(
     "--debug", is_flag=True, expose_value=False, callback=_remember_debug, help="Show the traceback of an error."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-jobs_option = click.option("--jobs", type=int, default=-1, show_default=True, help="Workers; -1 means all cores.")
+jobs_option = click.option(
+    "--jobs", type=int, default=-1, callback=_check_jobs, show_default=True, help="Workers; -1 means all cores."
+)
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on standard error.")
 
 
 def table_options(command: Command) -> Command:
-    """How a data file is read."""
+    """How a data file is read; the command gets it as `reading`, for `read_table`."""
+
+    @wraps(command)
+    def collected(*args: Any, **kwargs: Any) -> Any:
+        reading = {name: kwargs.pop(name) for name in ("separator", "encoding", "header", "columns")}
+        return command(*args, reading=reading, **kwargs)
+
     for option in (
-        click.option("--columns", help="Columns to use, by name, separated by commas."),
+        click.option(
+            "--columns",
+            callback=lambda ctx, param, value: split_names(value),
+            help="Columns to use, by name, separated by commas; quoted where a name has one: 'a,\"b, c\"'.",
+        ),
         click.option(
             "--header/--no-header", default=None, help="First row of a text file holds names, or data.  [default: see]"
         ),
-        click.option("--separator", help="Separator of a text file.  [default: ',' for csv, tab for tsv]"),
+        click.option("--encoding", help="Encoding of a text file, such as latin-1.  [default: utf-8]"),
+        click.option(
+            "--separator",
+            callback=lambda ctx, param, value: "\t" if value == r"\t" else value,
+            help="Separator of a text file.  [default: ',' for csv, tab for tsv]",
+        ),
     ):
-        command = option(command)
-    return command
+        collected = option(collected)
+    return cast(Command, collected)
 
 
 def fit_options(command: Command) -> Command:
@@ -131,8 +157,31 @@ class Alpha(click.ParamType[Any]):
         return number
 
 
-def split_names(columns: str | None) -> list[str] | None:
-    return None if columns is None else [name.strip() for name in columns.split(",")]
+def split_names(text: str | None) -> list[str] | None:
+    """Names separated by commas, as in a row of a csv file.
+
+    >>> split_names('a, b'), split_names('a,"b, c"')
+    (['a', 'b'], ['a', 'b, c'])
+    """
+    if text is None:
+        return None
+    try:
+        row = next(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True), [""])
+    except csv.Error:
+        raise click.BadParameter(
+            f"{text!r} is no list of names: quote a name that has a comma or a quote, as in 'a,\"b, c\"'."
+        ) from None
+    return [name.strip() for name in row]
+
+
+def join_names(names: Iterable[str], separator: str = ", ") -> str:
+    """Names in one line, quoted where one could be taken for two: what `split_names` takes apart again.
+
+    >>> join_names(["a", "b, c"]), join_names(["a", "b c"], " ")
+    ('a, "b, c"', 'a "b c"')
+    """
+    special = {separator.strip() or separator, '"'}
+    return separator.join('"' + name.replace('"', '""') + '"' if special & set(name) else name for name in names)
 
 
 def parse_grid(text: str | None) -> list[float] | None:

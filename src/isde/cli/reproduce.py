@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from isde.cli.flags import in_flags
 from isde.cli.options import debug_option, jobs_option, json_option, print_json, quiet_option, seed_option
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _chosen(names: tuple[str, ...], settings: Settings) -> list[Item]:
         try:
             item.source(settings)
         except InputError as error:
-            click.echo(f"Left out: {error}", err=True)
+            click.echo(f"Left out: {in_flags(str(error))}", err=True)
         else:
             chosen.append(item)
     return chosen
@@ -143,7 +144,7 @@ def _run(
         except InputError as error:
             if len(items) == 1:
                 raise
-            click.echo(f"Left out: {error}", err=True)
+            click.echo(f"Left out: {in_flags(str(error))}", err=True)
             refused.append(item.name)
             continue
         findings = item.compare(results)

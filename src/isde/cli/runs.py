@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
+from isde import __version__
 from isde.artifacts import MODEL_FILE, load
+from isde.cli.options import join_names
+from isde.data.readers import read_table
+from isde.data.readers.request import source_name
+from isde.data.table import Table, columns_of_model
 from isde.errors import InputError
 from isde.estimator import ISDE
+from isde.files import check_room, whole_folder
 from isde.inspection import HeldOut, held_out, least_correlation, notes, runner_up
 from isde.scores import SubsetScores
-from isde.tables import Table, default_names, read_table
+from isde.splits import draw_splits, resolve_split
 
 SUMMARY_FILE = "summary.json"
 
@@ -49,51 +54,45 @@ def check_output(
 def _check_place(folder: Path) -> None:
     if folder.is_file():
         raise InputError(f"{folder} is a file: give a folder that does not exist yet.")
-    if folder.parent.is_file():
-        raise InputError(f"{folder.parent} is a file, and no folder fits in it: write somewhere else.")
-    if not folder.parent.is_dir():
-        raise InputError(f"{folder.parent} does not exist: create it, or write somewhere else.")
-    _staging(folder).rmdir()  # permissions alone do not tell: the disk may be read-only, the name too long
-
-
-def _staging(folder: Path) -> Path:
-    """A new folder beside `folder`, to take its place."""
-    return Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
+    blocked = next((parent for parent in folder.parents if parent.is_file()), None)
+    if blocked is not None:
+        raise InputError(f"{blocked} is a file, and no folder fits in it: write somewhere else.")
+    check_room(folder)
 
 
 def write_run(folder: Path, model: ISDE, summary: dict[str, Any]) -> None:
     """The folder of a fitted model."""
-
-    def fill(staging: Path) -> None:
+    with whole_folder(folder) as staging:
         model.save(staging / MODEL_FILE)
         write_json(staging / SUMMARY_FILE, summary)
-
-    write_folder(folder, fill)
 
 
 def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Fill a new folder beside `folder`, then put it in its place."""
-    staging = _staging(folder)
-    try:
-        fill(staging)
-        staging.chmod(0o755)
-        earlier = folder.with_name(f"{staging.name}.old")
-        if folder.exists():
-            os.replace(folder, earlier)
-        try:
-            os.replace(staging, folder)
-        except BaseException:
-            if earlier.exists():
-                os.replace(earlier, folder)
-            raise
-        shutil.rmtree(earlier, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
+def provenance(model: ISDE, table: Table, options: dict[str, Any]) -> dict[str, Any]:
+    """Where a run comes from: version, rows, which of them fitted and scored in each split, options."""
+    return {
+        "version": __version__,
+        "n_rows": len(table.X),
+        "seed": options["seed"],
+        "split": _split(model, table.X),
+        "options": options,
+    }
+
+
+def _split(model: ISDE, X: NDArray[np.float64]) -> dict[str, Any]:
+    """How rows were split, and how many fitted and scored each time; with a penalty all of them did both."""
+    if model.penalty is not None:
+        return {"splitter": None, "fit_rows": [len(X)], "score_rows": [len(X)]}
+    splitter = resolve_split(model.split, model.random_state)
+    parts = draw_splits(splitter, X)
+    return {
+        "splitter": repr(splitter),
+        "fit_rows": [len(fit) for fit, _ in parts],
+        "score_rows": [len(score) for _, score in parts],
+    }
 
 
 def held_out_of(model: ISDE, X: Any) -> dict[str, Any] | None:
@@ -116,12 +115,7 @@ def read_for(model: ISDE, data: Path, **options: Any) -> Table:
     """The columns of a model, in its order, from a file that may hold others."""
     names = model.density_.names
     table = read_table(data, preferred=names, **options)  # what else the file holds may be text, or missing
-    if set(names) <= set(table.names):
-        return Table(table.X[:, [table.names.index(name) for name in names]], names)
-    if table.names == default_names(len(names)):  # a file without names: columns by position
-        return Table(table.X, names)
-    missing = next(name for name in names if name not in table.names)
-    raise InputError(f"{data} has no column {missing!r}, which the model needs.")
+    return columns_of_model(table, names, source_name(data))
 
 
 def load_scores(path: str) -> SubsetScores:
@@ -199,12 +193,12 @@ def print_summary(summary: dict[str, Any]) -> None:
         f"(largest allowed {summary['max_block_size']}, {summary['n_subsets']:,} subsets scored, marginal "
         f"{summary['marginal']})"
     )
-    labels = [", ".join(block["columns"]) for block in together]
+    labels = [join_names(block["columns"]) for block in together]
     width = max(map(len, labels), default=0)
     for block, label in zip(together, labels, strict=True):
         click.echo(f"  {label:<{width}}   {_gain(block)}")
     if alone:
-        click.echo(f"  alone: {', '.join(alone)}")
+        click.echo(f"  alone: {join_names(alone)}")
     if summary["least_correlation"]:
         click.echo(f"  two columns stand together from a correlation of about {summary['least_correlation']:.2f} on")
     for line in (*_proof(summary), *_held_out(summary.get("held_out")), *summary["notes"]):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from isde.cli.options import debug_option, jobs_option, json_option, print_json, quiet_option, table_options
+from isde.cli.options import debug_option, jobs_option, join_names, json_option, print_json, quiet_option, table_options
+
+TOTAL = "log_density"
 
 
 @click.command("score")
@@ -24,26 +28,21 @@ def command(
     run: str,
     data: Path,
     rows: bool,
-    separator: str | None,
-    header: bool | None,
-    columns: str | None,
+    reading: dict[str, Any],
     jobs: int,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Mean log-density of the rows of DATA under the model in RUN, in the units of the data."""
-    from isde.cli.options import split_names
     from isde.cli.runs import load_model, read_for
 
     model = load_model(run).set_params(n_jobs=jobs)
-    table = read_for(
-        model, data, separator=separator, header=header, columns=split_names(columns), verbose=0 if quiet else 1
-    )
+    table = read_for(model, data, **reading, verbose=0 if quiet else 1)
     blocks = model.score_blocks(table)
     log_density = blocks.sum(axis=1)
     if rows:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["log_density", *(" ".join(block) for block in model.block_names_)])
+        writer.writerow([TOTAL, *map(block_label, model.block_names_)])
         for total, parts in zip(log_density.tolist(), blocks.tolist(), strict=True):
             writer.writerow([total, *parts])
         return
@@ -59,3 +58,13 @@ def command(
     error = "" if result["standard_error"] is None else f" (standard error {result['standard_error']:.4f})"
     click.echo(f"{result['n_rows']:,} rows: mean log-density {result['mean_log_density']:.6f}{error}")
     click.echo(f"lowest {result['lowest']:.6f}")
+
+
+def block_label(names: Sequence[str]) -> str:
+    """The names of a block as a header; a column that is called as the total is, is quoted.
+
+    >>> block_label(["a", "b"]), block_label(["a b"]), block_label(["log_density"])
+    ('a b', '"a b"', '"log_density"')
+    """
+    label = join_names(names, " ")
+    return f'"{label}"' if label == TOTAL else label

@@ -14,7 +14,6 @@ from isde.cli.options import (
     print_json,
     quiet_option,
     seed_option,
-    split_names,
     table_options,
 )
 
@@ -47,9 +46,7 @@ def command(
     null: int,
     share: float,
     seed: int,
-    separator: str | None,
-    header: bool | None,
-    columns: str | None,
+    reading: dict[str, Any],
     jobs: int,
     as_json: bool,
     quiet: bool,
@@ -59,7 +56,7 @@ def command(
 
     verbose = 0 if quiet else 1
     model = load_model(run).set_params(n_jobs=jobs, verbose=verbose)
-    table = read_for(model, data, separator=separator, header=header, columns=split_names(columns), verbose=verbose)
+    table = read_for(model, data, **reading, verbose=verbose)
     found = model.stability(table, resamples, n_null=null, share=share, random_state=seed)
     if as_json:
         print_json(_as_json(found))

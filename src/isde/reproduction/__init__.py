@@ -39,5 +39,5 @@ ITEMS: dict[str, Item] = {
 def find_item(name: str) -> Item:
     """The item with a name; raises for one that does not exist."""
     if name not in ITEMS:
-        raise InputError(f"There is no item {name!r}: isde reproduce --list shows all {len(ITEMS)}.")
+        raise InputError(f"There is no item {name!r}: there are {', '.join(ITEMS)}.")
     return ITEMS[name]

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from isde.artifacts import load
+from isde.data.readers import read_table
+from isde.data.table import Table
 from isde.errors import InputError
 from isde.progress import say
 from isde.scores import SubsetScores
-from isde.tables import Table, read_table
 
 LABEL = "label"
 NO_MARKERS = ("time", "cell_length", "dna1", "dna2", "viability", "file_number", "event_number", "label", "individual")

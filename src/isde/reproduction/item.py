@@ -107,7 +107,7 @@ class Item:
     has_protocols: bool = False
     has_threshold: bool = False
     is_timing: bool = False  # its rows are running times: the same command twice does not give the same ones
-    is_projected: bool = False  # cells that take longer than --seconds are projected
+    is_projected: bool = False  # cells that take longer than `seconds` are projected
     version: int = 1  # of its rows: raised when the code that makes them changes, older ones are not continued
     notes: tuple[str, ...] = ()  # where the paper's text is corrected, or its code differs
 
@@ -133,8 +133,8 @@ class Item:
         if self.needs == "data or scores" and settings.scores is not None:
             return settings.scores
         if settings.data is None:
-            also = ", or --scores FILE" if self.needs == "data or scores" else ""
-            raise InputError(f"{self.name} needs a table of cells: give --data FILE{also}.")
+            also = ", or scores='FILE'" if self.needs == "data or scores" else ""
+            raise InputError(f"{self.name} needs a table of cells: give data='FILE'{also}.")
         return settings.data
 
     def describe(self, settings: Settings) -> Row:

@@ -369,7 +369,7 @@ WALKS = Item(
     has_protocols=True,
     version=2,
     notes=(
-        "The author's walk, taken under --protocol paper, splits a block's list at one point, so that most splits "
-        "never happen; under --protocol clean every partition at distance 1 has the same chance.",
+        "The author's walk, taken under the protocol paper, splits a block's list at one point, so that most "
+        "splits never happen; under the protocol clean every partition at distance 1 has the same chance.",
     ),
 )

@@ -16,6 +16,8 @@ from isde.baselines.forest import ForestDensity, heaviest_forest, pair_gains
 from isde.baselines.kernel import CVKDE
 from isde.baselines.mixture import GaussianMixtureCV
 from isde.comparison import PAPER_SPLIT, Draw, draw_rows
+from isde.data.checks import check_columns, check_finite
+from isde.data.table import Table
 from isde.errors import InputError
 from isde.reproduction import figures
 from isde.reproduction.inputs import read_cells
@@ -31,7 +33,6 @@ from isde.reproduction.protocols import (
 from isde.scores import SubsetScores
 from isde.selection import Selection
 from isde.solvers import select_partition
-from isde.tables import Table, check_columns, check_finite
 
 Matrix = NDArray[np.float64]
 
@@ -321,10 +322,10 @@ ITEM = Item(
     notes=(
         "m = 3,000 rows fit and 2,000 score; bandwidths 0.001 to 0.1, 30 values, 40 for CVKDE, as in the author's code "
         "(the text does not say).",
-        "The author's subset scores drop rows whose density underflows, each subset its own: so do those of --protocol "
-        "paper, in this figure and the next ones. Bandwidths are chosen with every row under either protocol.",
-        "FDE: the published product under --protocol paper, which is not a density (its integral is not 1); normalised "
-        "under --protocol clean.",
+        "The author's subset scores drop rows whose density underflows, each subset its own: so do those of the "
+        "protocol paper, in this figure and the next ones. Bandwidths are chosen with every row under either protocol.",
+        "FDE: the published product under the protocol paper, which is not a density (its integral is not 1); "
+        "normalised under the protocol clean.",
         "Of a table with fewer than 10,000 rows half fit, instead of 5,000, and a quarter at most is a sample.",
         "GM ends its search after five sizes in a row that are clearly worse; the paper tries all of 1 to 30.",
     ),

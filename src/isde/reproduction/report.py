@@ -20,7 +20,7 @@ PROTOCOL_HEAD = ("item", "what", "published", "measured, protocol paper", "measu
 def write_report(folder: Path, path: Path) -> list[str]:
     """Write the report of the results in `folder`; returns the items that have none."""
     if not folder.is_dir():
-        raise InputError(f"{folder} does not exist: run some items first, or give their --output.")
+        raise InputError(f"{folder} does not exist: run some items first, or give their folder (output=).")
     runs = full_runs(folder)
     if not any(runs.values()):
         raise InputError(f"{folder} holds no complete run at full settings: a report has no quick rows.")

@@ -140,7 +140,7 @@ class _Files:
         except ValueError:
             about = None
         if not isinstance(about, dict) or not {"settings", "is_complete", "machine"} <= about.keys():
-            raise InputError(f"{self.path('json')} is damaged: delete it and {self.name}.csv, or use --overwrite.")
+            raise InputError(f"{self.path('json')} is damaged: delete it and {self.name}.csv, or overwrite=True.")
         about["settings"].setdefault("version", 1)
         return about
 
@@ -154,13 +154,13 @@ class _Files:
             return
         about = self.about()
         if about is None:
-            raise InputError(f"{self.path('csv')} has no {self.name}.json beside it: move it away, or use --overwrite.")
+            raise InputError(f"{self.path('csv')} has no {self.name}.json beside it: move it away, or overwrite=True.")
         for key in dict.fromkeys([*settings, *about["settings"]]):
             asked, made = settings.get(key), about["settings"].get(key)
             if asked != made:
                 raise InputError(
-                    f"{self.path('csv')} was made with {key}={made!r}, not {asked!r}: give another --output, or "
-                    "--overwrite to replace it."
+                    f"{self.path('csv')} was made with {key}={made!r}, not {asked!r}: give another output=, or "
+                    "overwrite=True to replace it."
                 )
 
     def write(self, rows: Sequence[Row], times: Sequence[Row]) -> None:

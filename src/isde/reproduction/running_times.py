@@ -235,7 +235,7 @@ SCORES = Item(
     is_timing=True,
     is_projected=True,
     notes=(
-        "Cells that would take longer than --seconds are projected, and labelled so: as many columns as fit are "
+        "Cells that would take longer than `seconds` are projected, and labelled so: as many columns as fit are "
         "scored, and the seconds for each of their subsets multiplied by the number of subsets of all columns.",
     ),
 )

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import numpy as np
 
+from isde.data.table import default_names
 from isde.partitions import Partition, count_partitions, enumerate_partitions
 from isde.reproduction.item import Finding, Item, Outcome, Results, Row, Settings, Step, joined, rng_for, short
 from isde.scores import SubsetScores
 from isde.solvers import select_partition
 from isde.subsets import Subset, SubsetFamily
-from isde.tables import default_names
 
 T = TypeVar("T")
 

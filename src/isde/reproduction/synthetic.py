@@ -272,11 +272,11 @@ ITEM = Item(
     has_protocols=True,
     version=2,
     notes=(
-        "Bandwidths: 30 values from 0.01 to 10 in the author's code, which --protocol paper takes; the text says 0.01 "
-        "to 1, which --protocol clean takes, growing where the best one is an end.",
-        "The density of --protocol paper has bandwidths from W and kernels around all rows, as the author's code; that "
-        "of --protocol clean has both from all rows.",
+        "Bandwidths: 30 values from 0.01 to 10 in the author's code, which the protocol paper takes; the text says "
+        "0.01 to 1, which the protocol clean takes, growing where the best one is an end.",
+        "The density of the protocol paper has bandwidths from W and kernels around all rows, as the author's code; "
+        "that of the protocol clean has both from all rows.",
         "The author's subset scores, and so the weights of FDE's pairs, drop rows whose density underflows, each its "
-        "own: so do those of --protocol paper. Bandwidths are chosen with every row under either protocol.",
+        "own: so do those of the protocol paper. Bandwidths are chosen with every row under either protocol.",
     ),
 )

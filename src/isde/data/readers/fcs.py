@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.data.readers.arrays import from_array
+from isde.data.readers.request import Request
+from isde.data.table import Table
 from isde.errors import InputError
 
 Events = tuple[NDArray[np.floating[Any]], tuple[str, ...]]
 
 
-def read_fcs(path: Path) -> Events:
+def read_fcs(request: Request) -> Table:
+    return from_array(*read_events(request.path), request)
+
+
+def read_events(path: Path) -> Events:
     """Every event as it is stored, and the markers' names ($PnS, or $PnN where there is none)."""
     content = path.read_bytes()
     if not content.startswith(b"FCS"):

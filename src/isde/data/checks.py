@@ -1,0 +1,119 @@
+"""What is wrong with a table, in sentences that name the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from isde.data.table import Matrix
+from isde.data.words import some
+from isde.errors import InputError, warn
+
+TIED_SHARE = 0.05
+"""Columns in which more than this share of the rows repeats an earlier value get a warning."""
+
+FAR_SPREADS = 20.0
+"""Columns with a value farther than so many spreads (quartiles, as of a normal) from their median get a warning."""
+
+
+def check_numeric_frame(X: Any) -> None:
+    """Raise, naming them, where columns of a pandas, polars or pyarrow frame are no numbers.
+
+    What only holds a frame, or promises one, is refused with the call that gives it.
+    """
+    if nw.dependencies.is_polars_lazyframe(X):
+        raise InputError("A polars LazyFrame holds no rows yet: call .collect() first.")
+    if any(kind.__name__ == "AnnData" and kind.__module__.startswith("anndata") for kind in type(X).__mro__):
+        raise InputError("An AnnData object is more than a table: give adata.to_df().")
+    if nw.dependencies.is_into_dataframe(X):
+        frame = numeric_frame(nw.from_native(X, eager_only=True), "the table")
+        for name in [str(name) for name, dtype in frame.schema.items() if dtype == nw.Object]:
+            try:
+                frame[name].to_numpy().astype(np.float64)
+            except (ValueError, TypeError) as error:
+                raise InputError(f"{name!r} in the table holds no numbers ({error}): leave it out.") from None
+
+
+def numeric_frame(frame: nw.DataFrame[Any], where: str) -> nw.DataFrame[Any]:
+    """The frame, if all of its columns may be numbers; those of Python objects are looked at by whoever takes them."""
+    text = [
+        str(name)
+        for name, dtype in frame.schema.items()
+        if not (dtype.is_numeric() or dtype == nw.Boolean or dtype == nw.Object)
+    ]
+    if text:
+        raise InputError(
+            f"{some([repr(name) for name in text])} in {where} holds no numbers: leave it out or encode it first."
+        )
+    return frame
+
+
+def check_finite(X: Matrix, names: Sequence[str]) -> None:
+    """Raise, naming the columns with their counts, where values are missing or infinite."""
+    bad = (~np.isfinite(X)).sum(axis=0)
+    if bad.any():
+        counts = [f"{names[c]!r} ({bad[c]:,})" for c in np.flatnonzero(bad).tolist()]
+        raise InputError(
+            f"NaN or infinite (inf) values in {some(counts)} of {len(X):,} rows: drop or fill those rows first."
+        )
+
+
+def check_columns(X: Matrix, names: Sequence[str], *, ties: bool = True) -> None:
+    """Raise where a column is constant; warn where columns repeat each other or, with `ties`, their own values."""
+    ordered = np.sort(X, axis=0)
+    constant = np.flatnonzero(ordered[0] == ordered[-1])
+    if constant.size:
+        raise InputError(
+            f"{some([repr(names[c]) for c in constant.tolist()])} has the same value in every row: "
+            "a constant has no density; leave it out."
+        )
+    with np.errstate(over="ignore"):
+        endless = np.flatnonzero(~np.isfinite(ordered[-1] - ordered[0]))
+    if endless.size:
+        raise InputError(
+            f"{some([repr(names[c]) for c in endless.tolist()])} spans more than a float64 can hold: rescale it."
+        )
+    tied = tied_columns(X, names) if ties else ()
+    if tied:
+        warn(
+            f"Repeated values in {some(tied)}: no density exists there and bandwidths collapse towards zero; "
+            "leave such columns out, or add noise of the size of their rounding.",
+        )
+    _warn_duplicates(X, names)
+
+
+def tied_columns(X: Matrix, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns in which many rows repeat a value, with their share.
+
+    >>> tied_columns(np.array([[0.0, 1.0], [0.0, 2.0], [1.0, 3.0]]), ["zeros", "b"])
+    ("'zeros' (50%)",)
+    """
+    shares = (np.diff(np.sort(X, axis=0), axis=0) == 0).mean(axis=0)
+    return tuple(f"{names[c]!r} ({shares[c]:.0%})" for c in np.flatnonzero(shares > TIED_SHARE).tolist())
+
+
+def warn_far_rows(X: Matrix, names: Sequence[str]) -> None:
+    """Warn, naming the columns, of values so far out that kernels on the data's own scale let a row decide."""
+    low, middle, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
+    spread = np.where(high > low, (high - low) / 1.35, np.inf)
+    farthest = np.abs(X - middle).max(axis=0) / spread
+    far = [f"{names[c]!r} ({farthest[c]:.0f} spreads)" for c in np.flatnonzero(farthest > FAR_SPREADS).tolist()]
+    if far:
+        warn(
+            f"Values far from all others in {some(far)}: on the data's own scale single rows carry a score there, and "
+            "can make or hide a block; use marginal='copula+stack', or transform such columns.",
+        )
+
+
+def _warn_duplicates(X: Matrix, names: Sequence[str]) -> None:
+    first_seen: dict[bytes, int] = {}
+    for c in range(X.shape[1]):
+        twin = first_seen.setdefault(np.ascontiguousarray(X[:, c]).tobytes(), c)
+        if twin != c:
+            warn(
+                f"{names[twin]!r} and {names[c]!r} are the same column: their joint density is degenerate; "
+                "leave one out.",
+            )

@@ -1,0 +1,101 @@
+"""Files and folders that are written whole or not at all: filled beside their place, synced to disk, then renamed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `path` once the block has ended well; else nothing is left."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which takes the place of `folder` once the block has ended well; else nothing is left."""
+    with _beside(folder) as staging:
+        yield staging
+        for path in staging.rglob("*"):
+            if path.is_file():
+                _sync_file(path)
+        _sync_folder(staging)
+        staging.chmod(0o777 & ~_umask())
+        _put_in_place(staging, folder)
+        _sync_folder(folder.parent)
+
+
+def check_room(folder: Path) -> None:
+    """Raise `OSError` where no folder can be made there; permissions alone do not tell: a disk may be read-only."""
+    with _beside(folder):
+        pass
+
+
+@contextmanager
+def _beside(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder`, and the parents it needs; what is not put in place is gone at the end."""
+    missing = [parent for parent in folder.parents if not parent.exists()]
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
+        try:
+            yield staging
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    finally:
+        for parent in missing:
+            with suppress(OSError):  # one that was not made, or holds something now: the folder put in place
+                parent.rmdir()
+
+
+def _put_in_place(staging: Path, folder: Path) -> None:
+    """Rename `staging` to `folder`; what was there is kept until that is done, and put back where it cannot be."""
+    earlier = folder.with_name(f"{staging.name}.old")
+    if folder.exists():
+        os.replace(folder, earlier)
+    try:
+        os.replace(staging, folder)
+    except BaseException:
+        if earlier.exists():
+            os.replace(earlier, folder)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)
+
+
+def _sync_file(path: Path) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Names on disk, too, where the system can: Windows opens no folders, and some disks refuse."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _umask() -> int:
+    """The permissions new files are made without; temporary ones are private whatever it is."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
