@@ -173,6 +173,69 @@ def test_all_runs_what_needs_no_data_and_names_the_rest(monkeypatch, tmp_path):
     assert (tmp_path / "table-counts-tiny.csv").is_file()
 
 
+# --- longer: `make test-slow` -----------------------------------------------------------------------------------
+
+
+def mean_of(rows, column, **wanted):
+    chosen = [float(row[column]) for row in rows if all(row[name] == value for name, value in wanted.items())]
+    assert chosen
+    return np.mean(chosen)
+
+
+def isde_beats_one_density(rows):
+    by_method = [mean_of(rows, "log_likelihood", structure="2 2 1", method=m) for m in ("ISDE", "CVKDE")]
+    return by_method[0] > by_method[1] + 0.5 and mean_of(rows, "is_truth", structure="2 2 1", method="ISDE") == 1
+
+
+def falls_with_distance(rows):
+    return np.corrcoef(*([float(row[name]) for row in rows] for name in ("edit_distance", "log_likelihood")))[0, 1] < 0
+
+
+CLAIMS = {
+    "table-counts": lambda rows: len({row["symbol"] for row in rows}) == 6,
+    "table-selection-brute-force": lambda rows: {row["same_score"] for row in rows} <= {"yes", "not checked"},
+    "table-synthetic": isde_beats_one_density,
+    "figure-levine-boxplot": lambda rows: (
+        mean_of(rows, "log_likelihood", method="ISDE") > mean_of(rows, "log_likelihood", method="CVKDE")
+    ),
+    "figure-partitions-boxplot": lambda rows: (
+        mean_of(rows, "log_likelihood", group="best")
+        > mean_of(rows, "log_likelihood", group="random")
+        > mean_of(rows, "log_likelihood", group="worst")
+    ),
+    "figure-edit-distances": lambda rows: (
+        mean_of(rows, "edit_distance", group="best") < mean_of(rows, "edit_distance", group="random")
+    ),
+    "figure-random-walks": falls_with_distance,
+    "figure-landscape": lambda rows: sum(int(row["count"]) for row in rows) == count_partitions(10, 5),
+    "figure-best-partitions": falls_with_distance,
+    "table-running-times-kde": lambda rows: max(float(row["largest_difference"]) for row in rows) < 1e-6,
+    "table-running-times-scores": lambda rows: len(rows) == 12,
+    "table-running-times-selection": lambda rows: all(row["is_proved"] == "1" for row in rows),
+    "table-gaussian": lambda rows: mean_of(rows, "is_admissible", method="ISDE") == 1,
+}
+"""What the paper says of each item, and a smaller setting must show."""
+
+
+@pytest.fixture(scope="module")
+def many_cells(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "many.npz"
+    X, _ = make_structured([4, 3, 2, 1], 6000, random_state=0)
+    np.savez(path, X=X, columns=[f"m{c}" for c in range(10)])
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_item_at_the_quick_setting_shows_what_the_paper_says(name, many_cells, tmp_path):
+    source = [] if ITEMS[name].needs == "nothing" else ["--data", many_cells]
+    for protocol in ("clean", "paper") if ITEMS[name].has_protocols else ("clean",):
+        result = call(name, "--quick", "--quiet", "-o", tmp_path, "--protocol", protocol, *source)
+        assert result.exit_code == 0, result.output
+        stem = ITEMS[name].file_name(Settings(size="quick", protocol=protocol, data=many_cells))
+        assert CLAIMS[name](rows_of(tmp_path / f"{stem}.csv")), protocol
+
+
 # --- stop and go on --------------------------------------------------------------------------------------------
 
 

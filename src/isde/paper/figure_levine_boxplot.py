@@ -158,7 +158,7 @@ ITEM = item_on_cells(
         "FDE: the published product under --protocol paper, which is not a density (its integral is not 1); normalised "
         "under --protocol clean.",
         "Of a table with fewer than 10,000 rows half fit, instead of 5,000, and a quarter at most is a sample.",
-        "GM ends its search after five sizes in a row that are clearly worse; the paper tries all of 1 to 30. Its folds "
-        "are shuffled here; training rows are drawn at random, so that the paper's are as good.",
+        "GM ends its search after five sizes in a row that are clearly worse; the paper tries all of 1 to 30.",
+        "GM shuffles its rows before it makes folds; they are drawn at random, so that the paper has no need to.",
     ),
 )
