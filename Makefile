@@ -16,6 +16,7 @@ demo: $(READY)
 test: lint
 	$(BIN)/python -m pytest
 
+# Minutes: optima of large tables against other solvers' (tests/golden), every item of the paper at its quick setting.
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
 

@@ -20,6 +20,7 @@ from isde.comparison import (
     METHODS,
     Comparison,
     Draw,
+    Method,
     MethodFit,
     MethodOptions,
     build_methods,
@@ -256,6 +257,15 @@ def test_every_method_by_name_is_compared_with_its_estimator():
     assert set(METHODS) == {*DIRECT, "vine"}
     help_text = call("-h").stdout
     assert all(f"  {name} " in help_text for name in METHODS)
+
+
+def test_a_line_in_the_registry_is_all_that_a_method_needs(data, monkeypatch):
+    monkeypatch.setitem(METHODS, "another", Method("Gaussian again", EmpiricalGaussian, {"scale": "standard"}))
+    assert "another        Gaussian again\n" in call("-h").stdout
+    assert METHODS["another"].build(MethodOptions(n_jobs=3)).get_params() == {"scale": "standard"}
+    found = result_of(data, "--methods", "gaussian", "--with", "another", "--repeats", 2)
+    assert {method["method"] for method in found["methods"]} == {"gaussian", "another"}
+    assert "the methods are isde," in refusal(call(data, "--with", "nobody"))
 
 
 def test_names_that_are_unknown_or_twice_are_refused():
@@ -521,7 +531,7 @@ def test_writing_that_fails_leaves_nothing(data, tmp_path, monkeypatch):
 
 
 def test_when_every_method_fails_it_is_a_failure(data, tmp_path, monkeypatch):
-    monkeypatch.setitem(METHODS, "gaussian", lambda _: Refuses())
+    monkeypatch.setitem(METHODS, "gaussian", Method("refuses", Refuses))
     answer = call(data, "--methods", "gaussian", "-o", tmp_path / "out", "--quiet")
     assert (answer.exit_code, answer.stdout) == (1, "")
     assert answer.stderr == "Error: No method could be compared (gaussian: RuntimeError: no such luck).\n"

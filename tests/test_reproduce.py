@@ -16,25 +16,27 @@ from click.testing import CliRunner
 
 import oracles
 from fcs_files import write_fcs
-from isde import ISDE, ForestDensity, count_partitions, edit_distance, select_partition
+from isde import ISDE, ForestDensity, count_partitions, edit_distance, paper, select_partition
 from isde.cli import main
 from isde.comparison import underflows
 from isde.errors import InputError
-from isde.partitions import enumerate_partitions
-from isde.reproduction import ITEMS, selection_times
-from isde.reproduction.inputs import read_cells
-from isde.reproduction.item import Settings, rng_for
-from isde.reproduction.partitions import paper_walk
-from isde.reproduction.protocols import (
+from isde.paper import ITEMS
+from isde.paper import table_selection_brute_force as selection_times
+from isde.paper.figure_random_walks import paper_walk
+from isde.paper.inputs import read_cells
+from isde.paper.item import Settings, rng_for
+from isde.paper.markdown import write_report
+from isde.paper.protocols import (
     BlockDensities,
     one_split_scores,
     rescale,
     sample_scores,
     without_underflows,
 )
-from isde.reproduction.report import write_report
-from isde.reproduction.runner import run_item
-from isde.reproduction.running_times import slice_within
+from isde.paper.runner import run_item
+from isde.paper.table_running_times import slice_within
+from isde.paper.timing import uniform_scores
+from isde.partitions import enumerate_partitions
 from isde.splits import resolve_split
 from isde.synthetic import make_structured
 from oracles import ROUNDING
@@ -101,6 +103,16 @@ def test_the_list_shows_every_item():
     assert [item["name"] for item in json.loads(call("--list", "--json").stdout)] == list(ITEMS)
 
 
+def test_the_files_of_this_room_shadow_no_word_of_the_core():
+    room = Path(paper.__file__).parent
+    own = {path.stem for path in room.glob("*.py")} - {"__init__"}
+    others = [path for path in room.parent.rglob("*.py") if room not in path.parents]
+    core = {word for path in others for word in (path.stem, path.parent.name)}
+    assert {"partitions", "solvers"} <= core
+    assert not own & core
+    assert {name.replace("-", "_") for name in ITEMS if "running-times" not in name} <= own  # an item, a file
+
+
 @pytest.mark.parametrize("name", ITEMS)
 def test_every_item_writes_its_rows_and_figure_and_the_same_ones_again(name, cells, tmp_path):
     item = ITEMS[name]
@@ -134,7 +146,7 @@ def test_the_two_protocols_never_share_a_file(cells, tmp_path):
 
 @pytest.mark.parametrize("name", ["figure-edit-distances", "figure-landscape"])
 def test_an_item_without_protocols_does_not_depend_on_one(name, cells, tmp_path, monkeypatch):
-    monkeypatch.setattr("isde.reproduction.real_data.without_underflows", lambda table, *_, **__: table.restrict(1))
+    monkeypatch.setattr("isde.paper.experiment.without_underflows", lambda table, *_, **__: table.restrict(1))
     for protocol in ("clean", "paper"):
         tiny(name, cells, tmp_path / protocol, "--protocol", protocol)
     one, other = (tmp_path / p / f"{name}-cells-tiny.csv" for p in ("clean", "paper"))
@@ -154,13 +166,74 @@ def test_quick_is_another_file_and_says_so(tmp_path):
 
 
 def test_all_runs_what_needs_no_data_and_names_the_rest(monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        "isde.reproduction.ITEMS", {name: ITEMS[name] for name in ("table-counts", "figure-random-walks")}
-    )
+    monkeypatch.setattr("isde.paper.ITEMS", {name: ITEMS[name] for name in ("table-counts", "figure-random-walks")})
     result = call("all", "--tiny", "-o", tmp_path, "--jobs", 1)
     assert result.exit_code == 0
     assert "Left out: figure-random-walks needs a table of cells: give --data FILE." in result.stderr
     assert (tmp_path / "table-counts-tiny.csv").is_file()
+
+
+# --- longer: `make test-slow` -----------------------------------------------------------------------------------
+
+
+def mean_of(rows, column, **wanted):
+    chosen = [float(row[column]) for row in rows if all(row[name] == value for name, value in wanted.items())]
+    assert chosen
+    return np.mean(chosen)
+
+
+def isde_beats_one_density(rows):
+    by_method = [mean_of(rows, "log_likelihood", structure="2 2 1", method=m) for m in ("ISDE", "CVKDE")]
+    return by_method[0] > by_method[1] + 0.5 and mean_of(rows, "is_truth", structure="2 2 1", method="ISDE") == 1
+
+
+def falls_with_distance(rows):
+    return np.corrcoef(*([float(row[name]) for row in rows] for name in ("edit_distance", "log_likelihood")))[0, 1] < 0
+
+
+CLAIMS = {
+    "table-counts": lambda rows: len({row["symbol"] for row in rows}) == 6,
+    "table-selection-brute-force": lambda rows: {row["same_score"] for row in rows} <= {"yes", "not checked"},
+    "table-synthetic": isde_beats_one_density,
+    "figure-levine-boxplot": lambda rows: (
+        mean_of(rows, "log_likelihood", method="ISDE") > mean_of(rows, "log_likelihood", method="CVKDE")
+    ),
+    "figure-partitions-boxplot": lambda rows: (
+        mean_of(rows, "log_likelihood", group="best")
+        > mean_of(rows, "log_likelihood", group="random")
+        > mean_of(rows, "log_likelihood", group="worst")
+    ),
+    "figure-edit-distances": lambda rows: (
+        mean_of(rows, "edit_distance", group="best") < mean_of(rows, "edit_distance", group="random")
+    ),
+    "figure-random-walks": falls_with_distance,
+    "figure-landscape": lambda rows: sum(int(row["count"]) for row in rows) == count_partitions(10, 5),
+    "figure-best-partitions": falls_with_distance,
+    "table-running-times-kde": lambda rows: max(float(row["largest_difference"]) for row in rows) < 1e-6,
+    "table-running-times-scores": lambda rows: len(rows) == 12,
+    "table-running-times-selection": lambda rows: all(row["is_proved"] == "1" for row in rows),
+    "table-gaussian": lambda rows: mean_of(rows, "is_admissible", method="ISDE") == 1,
+}
+"""What the paper says of each item, and a smaller setting must show."""
+
+
+@pytest.fixture(scope="module")
+def many_cells(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "many.npz"
+    X, _ = make_structured([4, 3, 2, 1], 6000, random_state=0)
+    np.savez(path, X=X, columns=[f"m{c}" for c in range(10)])
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_item_at_the_quick_setting_shows_what_the_paper_says(name, many_cells, tmp_path):
+    source = [] if ITEMS[name].needs == "nothing" else ["--data", many_cells]
+    for protocol in ("clean", "paper") if ITEMS[name].has_protocols else ("clean",):
+        result = call(name, "--quick", "--quiet", "-o", tmp_path, "--protocol", protocol, *source)
+        assert result.exit_code == 0, result.output
+        stem = ITEMS[name].file_name(Settings(size="quick", protocol=protocol, data=many_cells))
+        assert CLAIMS[name](rows_of(tmp_path / f"{stem}.csv")), protocol
 
 
 # --- stop and go on --------------------------------------------------------------------------------------------
@@ -169,7 +242,7 @@ def test_all_runs_what_needs_no_data_and_names_the_rest(monkeypatch, tmp_path):
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
     code = """
 import os
-from isde.reproduction import runner
+from isde.paper import runner
 write = runner._Files.write
 def write_and_die(self, rows, times):
     write(self, rows, times)
@@ -198,8 +271,8 @@ def test_a_finished_run_recomputes_nothing_unless_told(cells, tmp_path, monkeypa
     def refuse(*_):
         raise AssertionError("something was computed")
 
-    monkeypatch.setattr("isde.reproduction.partitions._walk", refuse)
-    monkeypatch.setattr("isde.reproduction.real_data.one_split_scores", refuse)
+    monkeypatch.setattr("isde.paper.figure_random_walks._walk", refuse)
+    monkeypatch.setattr("isde.paper.experiment.one_split_scores", refuse)
     assert tiny("figure-random-walks", cells, tmp_path).stdout == first.stdout
     again = call("figure-random-walks", "--tiny", "--jobs", 1, "-o", tmp_path, "--data", cells, "--overwrite")
     assert again.exit_code == 1
@@ -442,7 +515,7 @@ def test_the_authors_walk_splits_and_merges_at_one_point():
 
 
 def test_brute_force_finds_what_the_solver_finds():
-    table = selection_times.uniform_scores(6, 6, rng_for(0))
+    table = uniform_scores(6, 6, rng_for(0))
     partition, score = selection_times.brute_force(dict(zip(table.subsets, table.scores.tolist(), strict=True)), 6)
     found = select_partition(table)
     assert (partition, score) == (found.partition, pytest.approx(found.score))

@@ -2,8 +2,9 @@
 
 import pytest
 
-from isde.reproduction import ITEMS, running_times
-from isde.reproduction.item import Results, Settings
+from isde.paper import ITEMS
+from isde.paper import table_running_times as running_times
+from isde.paper.item import Results, Settings
 from isde.subsets import SubsetFamily
 
 

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
-from sklearn.utils.validation import check_is_fitted
 
 from isde.archive import Arrays
-from isde.baselines.covariance import gaussian_moments
+from isde.baselines.covariance import GaussianEstimator
 from isde.density import fit_product, scaling_for
-from isde.density_estimator import DensityEstimator, one_of, over, under
+from isde.density_estimator import one_of, over, under
 from isde.errors import ISDEWarning
 from isde.marginals import resolve_marginal
 from isde.marginals.gaussian import log_determinants
@@ -66,7 +65,7 @@ class PartitionPath:
         return _blocks(self.labels[position])
 
 
-class BlockDiagonalGaussian(DensityEstimator):
+class BlockDiagonalGaussian(GaussianEstimator):
     """Gaussian with a block-diagonal covariance: Block-Diagonal Covariance Selection (Devijver and Gallopin, 2018).
 
     Columns whose absolute covariance exceeds a threshold stand in one block; lowering the threshold gives up to d
@@ -163,16 +162,6 @@ class BlockDiagonalGaussian(DensityEstimator):
                 stacklevel=4,
             )
         return slope_by_jump(dimensions, log_likelihoods)
-
-    @property
-    def mean_(self) -> Vector:
-        check_is_fitted(self)
-        return gaussian_moments(self.density_)[0]
-
-    @property
-    def covariance_(self) -> Matrix:
-        check_is_fitted(self)
-        return gaussian_moments(self.density_)[1]
 
     def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
         arrays = {name: getattr(self.path_, name) for name in ("thresholds", "labels", "dimensions", "log_likelihoods")}

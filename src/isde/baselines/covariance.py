@@ -17,7 +17,21 @@ Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
 
-class EmpiricalGaussian(DensityEstimator):
+class GaussianEstimator(DensityEstimator):
+    """What every product of Gaussian blocks can say of itself: mean and covariance, in the units of the data."""
+
+    @property
+    def mean_(self) -> Vector:
+        check_is_fitted(self)
+        return gaussian_moments(self.density_)[0]
+
+    @property
+    def covariance_(self) -> Matrix:
+        check_is_fitted(self)
+        return gaussian_moments(self.density_)[1]
+
+
+class EmpiricalGaussian(GaussianEstimator):
     """A Gaussian with the mean and the covariance of the rows: the maximum-likelihood fit without any structure.
 
     Parameters
@@ -56,16 +70,6 @@ class EmpiricalGaussian(DensityEstimator):
         scaling = scaling_for(X, self.scale, marginal)
         self.density_ = fit_product(X, all_columns, marginal, scaling, self._names(), n_jobs=None)
         return self
-
-    @property
-    def mean_(self) -> Vector:
-        check_is_fitted(self)
-        return gaussian_moments(self.density_)[0]
-
-    @property
-    def covariance_(self) -> Matrix:
-        check_is_fitted(self)
-        return gaussian_moments(self.density_)[1]
 
 
 def gaussian_moments(density: ProductDensity) -> tuple[Vector, Matrix]:

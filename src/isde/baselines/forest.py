@@ -97,7 +97,8 @@ class ForestDensity(SubsetScoreEstimator):
         by the mutual information of the fitting rows' density; and as many of its edges, heaviest first, as
         give the scoring rows the largest log-likelihood. Its marginals fit, and `normalize` changes nothing.
     cv : int, default=5
-        Folds that choose a bandwidth: contiguous, unshuffled, as in the paper.
+        Folds that choose a bandwidth: runs of rows in a random order, that of the split or, where the split keeps the
+        order of the data and for the refit on all rows, a shuffle that is always the same.
     scale : "minmax", "standard" or None, default="minmax"
         Rescaling of each column before anything else. Results are in the units of the data given, whatever it is.
     normalize : bool, default=True

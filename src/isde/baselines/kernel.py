@@ -23,7 +23,8 @@ class CVKDE(DensityEstimator):
         Grid on the rescaled data. None is the paper's 30 values from 0.01 to 1, which grow by the same ratio where the
         best one is an end; a grid given is used as it is.
     cv : int, default=5
-        Folds that choose the bandwidth: contiguous, unshuffled, as in the paper.
+        Folds that choose the bandwidth: runs of the rows once they are shuffled, always in the same way, so that rows
+        sorted by time or class do no harm. The paper does not shuffle.
     scale : "minmax", "standard" or None, default="minmax"
         Rescaling of each column before anything else. Results are in the units of the data given, whatever it is.
     n_jobs : int or None, default=None

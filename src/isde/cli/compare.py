@@ -33,12 +33,23 @@ PAPER_HEAD = " paper's way "
 TABLE_FILE, RESULT_FILE, FIGURE_FILE = "comparison.csv", "comparison.json", "comparison.png"
 
 
-@click.command("compare")
+class CommandWithMethods(click.Command):
+    """Lists the methods in its help as their registry has them, imported only when somebody asks."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from isde.comparison import METHODS
+
+        super().format_help_text(ctx, formatter)
+        with formatter.section("Methods"):
+            formatter.write_dl([(name, method.about) for name, method in METHODS.items()])
+
+
+@click.command("compare", cls=CommandWithMethods)
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option(
     "--methods", default="isde,fde,cvkde,gm,bdcs", show_default=True, help="Names of methods, separated by commas."
 )
-@click.option("--with", "extra", type=click.Choice(["vine"]), multiple=True, help="One more: needs pyvinecopulib.")
+@click.option("--with", "extra", metavar="METHOD", multiple=True, help="One more, as in --with vine.")
 @click.option(
     "--estimator",
     "specs",
@@ -88,18 +99,6 @@ def command(
 
     As in the paper's real-data experiment: each method is fitted once to the same training rows, then scored on the
     same validation samples, drawn from the rows left. With --fits, all of it again with other training rows.
-
-    \b
-    isde            ISDE by default: structure by ranks, blocks by stacks, twenty splits
-    isde-kde        the paper's ISDE: kernels, 60 % of the training rows fit, 40 % score
-    isde-stack      the same with stacked densities
-    isde-gaussian   the same with Gaussians
-    fde             forest density, the same split
-    cvkde           kernel density on all columns, bandwidth by cross-validation
-    gm              mixture of 1 to 30 Gaussians, by cross-validation
-    bdcs            Gaussian, block-diagonal covariance by the slope heuristic
-    gaussian        Gaussian
-    vine            vine copula with kernel margins, by pyvinecopulib
     """
     from isde.cli.runs import check_output
     from isde.comparison import MethodOptions, build_methods, compare

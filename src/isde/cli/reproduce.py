@@ -11,7 +11,7 @@ from isde.cli.flags import in_flags
 from isde.cli.options import debug_option, jobs_option, json_option, print_json, quiet_option, seed_option
 
 if TYPE_CHECKING:
-    from isde.reproduction.item import Finding, Item, Settings
+    from isde.paper.item import Finding, Item, Settings
 
 EVERYTHING = "all"
 SCORE_CACHE = "score-tables"
@@ -73,8 +73,8 @@ def command(
     time, except those of items that measure running times.
     """
     from isde.errors import InputError
-    from isde.reproduction.item import Settings
-    from isde.reproduction.report import write_report
+    from isde.paper.item import Settings
+    from isde.paper.markdown import write_report
 
     if show_list:
         _print_list(as_json)
@@ -109,7 +109,7 @@ def command(
 def _chosen(names: tuple[str, ...], settings: Settings) -> list[Item]:
     """The items named; of all of them, those that can run with what is given."""
     from isde.errors import InputError
-    from isde.reproduction import ITEMS, find_item
+    from isde.paper import ITEMS, find_item
 
     if EVERYTHING not in names:
         chosen = [find_item(name) for name in dict.fromkeys(names)]
@@ -132,8 +132,8 @@ def _run(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What was found, and the names of items that refused what was given."""
     from isde.errors import InputError
-    from isde.reproduction.item import PROTOCOLS
-    from isde.reproduction.runner import run_item
+    from isde.paper.item import PROTOCOLS
+    from isde.paper.runner import run_item
 
     if not quiet and any(item.has_protocols for item in items):
         click.echo(f"Protocol {settings.protocol}: {PROTOCOLS[settings.protocol]}", err=True)
@@ -180,7 +180,7 @@ def _print_findings(item: Item, settings: Settings, path: Path, findings: list[F
 
 
 def _print_list(as_json: bool) -> None:
-    from isde.reproduction import ITEMS
+    from isde.paper import ITEMS
 
     if as_json:
         names = ("name", "paper", "needs", "has_protocols")

@@ -78,6 +78,20 @@ class Results:
         """The rows with these values."""
         return select(self.rows, **wanted)
 
+    def column(self, name: str, **wanted: Any) -> list[Any]:
+        """One column of the rows with these values."""
+        return [row[name] for row in self.where(**wanted)]
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether it was run under the paper's protocol."""
+        return bool(self.settings.get("protocol") == "paper")
+
+    @property
+    def title(self) -> str:
+        """What a figure of it says above."""
+        return f"{self.settings['file']}, protocol {self.settings['protocol']}"
+
     def seconds(self, what: str, **wanted: Any) -> float:
         """Mean time of one part of the work; NaN where none is known."""
         found = [row["seconds"] for row in select(self.times, what=what, **wanted)]
@@ -166,72 +180,3 @@ def rng_for(seed: int, *place: int) -> np.random.Generator:
 def seed_for(seed: int, *place: int) -> int:
     """The same as a number, for what takes one."""
     return int(rng_for(seed, *place).integers(2**31 - 1))
-
-
-def show_partition(partition: Iterable[Iterable[int]]) -> str:
-    """A partition in a cell of a table.
-
-    >>> show_partition([(0, 2), (1,)])
-    '0 2 | 1'
-    """
-    return " | ".join(" ".join(map(str, block)) for block in partition)
-
-
-def joined(values: Iterable[Any]) -> str:
-    """Cells of one row of a published table."""
-    return " / ".join(map(str, values))
-
-
-def short(number: float) -> str:
-    """A running time or a ratio: two digits, or all before the point.
-
-    >>> short(0.01234), short(12.34), short(9597.2)
-    ('0.012', '12', '9,597')
-    """
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
-
-
-def where_they_differ(agreements: Mapping[str, bool], reason: str, agreed: str = "Agrees") -> str:
-    """One sentence for a row of a table: that it agrees, or where it does not, and why.
-
-    >>> where_they_differ({"a": True, "b": False}, "other data")
-    'Agrees but for b: other data.'
-    >>> where_they_differ({"a": True}, "other data"), where_they_differ({"a": False}, "other data")
-    ('Agrees.', 'Other data.')
-    """
-    differing = [label for label, agrees in agreements.items() if not agrees]
-    if not differing:
-        return f"{agreed}."
-    if len(differing) == len(agreements):
-        return f"{reason[0].upper()}{reason[1:]}."
-    return f"{agreed} but for {', '.join(differing)}: {reason}."
-
-
-def label_of(structure: Iterable[int]) -> str:
-    """The name of a structure in the paper.
-
-    >>> label_of((2, 2, 1))
-    '[2,2,1]'
-    """
-    return f"[{','.join(map(str, structure))}]"
-
-
-def mean_sd(values: Sequence[float], digits: int = 2) -> str:
-    """Mean and standard deviation as the paper prints them.
-
-    >>> mean_sd([1.0, 2.0])
-    '1.50 (0.71)'
-    """
-    spread = np.std(values, ddof=1) if len(values) > 1 else np.nan
-    return f"{np.mean(values):.{digits}f} ({spread:.{digits}f})"
-
-
-def agree(published: tuple[float, float], values: Sequence[float], repetitions: int = 5) -> bool:
-    """Whether a published mean (standard deviation) and repetitions of our own differ by no more than chance.
-
-    Three standard errors of the difference, both from standard deviations over repetitions.
-    """
-    mean, sd = published
-    own = float(np.std(values, ddof=1)) if len(values) > 1 else sd
-    error = np.sqrt(sd**2 / repetitions + own**2 / len(values))
-    return bool(abs(np.mean(values) - mean) <= 3 * error + 0.005)

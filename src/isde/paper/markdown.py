@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from isde.errors import InputError
-from isde.reproduction import ITEMS
-from isde.reproduction.item import PROTOCOLS, Finding, Item, Results
-from isde.reproduction.runner import about_run, load_results, replace_file
+from isde.paper import ITEMS
+from isde.paper.item import PROTOCOLS, Finding, Item, Results
+from isde.paper.runner import about_run, load_results, replace_file
 
 FREE_HEAD = ("item", "what", "published", "measured", "difference")
 DEFAULTS = {"seed": 0, "max_block_size": None, "above": None, "seconds": None}

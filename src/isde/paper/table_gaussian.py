@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,24 +11,10 @@ from numpy.typing import NDArray
 
 from isde.baselines.block_covariance import BlockDiagonalGaussian
 from isde.baselines.covariance import gaussian_kl
+from isde.paper.item import Finding, Item, Outcome, Results, Row, Settings, Step
+from isde.paper.structures import Structure, StructureTable, structure_steps
+from isde.paper.wording import joined, show_partition, where_they_differ
 from isde.partitions import Partition, is_admissible
-from isde.reproduction.item import (
-    Finding,
-    Item,
-    Outcome,
-    Results,
-    Row,
-    Settings,
-    Step,
-    agree,
-    joined,
-    label_of,
-    mean_sd,
-    seed_for,
-    short,
-    show_partition,
-    where_they_differ,
-)
 from isde.scoring import score_subsets
 from isde.solvers import select_partition
 from isde.splits import resolve_split
@@ -58,14 +43,7 @@ def steps(settings: Settings) -> list[Step]:
     """One step for each structure and repetition."""
     structures = settings.pick(STRUCTURES, STRUCTURES[:3], ((2, 2), (2, 1)))
     select_all(np.random.default_rng(0).normal(size=(40, 2)), 0, settings.jobs)  # compiles
-    return [
-        Step(
-            {"structure": " ".join(map(str, structure)), "repetition": r},
-            partial(_repetition, structure, seed_for(settings.seed, s, r), settings),
-        )
-        for s, structure in enumerate(structures)
-        for r in range(settings.pick(5, 2, 2))
-    ]
+    return structure_steps(structures, settings.pick(5, 2, 2), settings, _repetition)
 
 
 def select_all(X: Matrix, seed: int, jobs: int | None) -> Partition:
@@ -83,7 +61,7 @@ def block_diagonal(covariance: Matrix, partition: Partition) -> Matrix:
     return kept
 
 
-def _repetition(structure: tuple[int, ...], seed: int, settings: Settings, _: Sequence[Row]) -> Outcome:
+def _repetition(structure: Structure, seed: int, settings: Settings, _: Sequence[Row]) -> Outcome:
     X, truth = make_block_gaussian(structure, settings.pick(6000, 2000, 200), sigma=SIGMA, random_state=seed)
     empirical, true_covariance = np.cov(X.T, bias=True), block_covariance(structure, SIGMA)
     start = time.perf_counter()
@@ -107,82 +85,64 @@ def _repetition(structure: tuple[int, ...], seed: int, settings: Settings, _: Se
 
 def findings(results: Results) -> list[Finding]:
     """A line for each row of the two tables, the four structures in it."""
-    shown = [s for s in STRUCTURES if results.where(structure=" ".join(map(str, s)))]
-    if not shown:
+    table = StructureTable(results, STRUCTURES)
+    if not table.shown:
         return []
-    places = [STRUCTURES.index(s) for s in shown]
     return [
-        *(_loss(results, shown, places, method) for method in PUBLISHED),
-        _difference(results, shown, places),
-        *(_recovery(results, shown, places, method) for method in PUBLISHED_EXACT),
-        Finding(
-            f"{joined(map(label_of, shown))}: seconds for ISDE",
-            joined(PUBLISHED_SECONDS[i] for i in places),
-            joined(short(results.seconds("ISDE", structure=" ".join(map(str, s)))) for s in shown),
+        *(_loss(table, method) for method in PUBLISHED),
+        _difference(table),
+        *(_recovery(table, method) for method in PUBLISHED_EXACT),
+        table.seconds(
+            "seconds for ISDE",
+            joined(table.published(PUBLISHED_SECONDS)),
+            "ISDE",
             "Another machine, and all subsets scored in closed form.",
         ),
     ]
 
 
-def _loss(results: Results, shown: Sequence[tuple[int, ...]], places: list[int], method: str) -> Finding:
-    values = [
-        [row["kl_x_1000"] for row in results.where(structure=" ".join(map(str, s)), method=method)] for s in shown
-    ]
-    published = [PUBLISHED[method][i] for i in places]
-    agreements = {label_of(s): agree(p, v) for s, p, v in zip(shown, published, values, strict=True)}
-    return Finding(
-        f"{joined(map(label_of, shown))}: KL x 1000, {method}",
-        joined(f"{mean:.2f} ({sd:.2f})" for mean, sd in published),
-        joined(map(mean_sd, values)),
-        where_they_differ(
-            agreements,
-            "other random samples, and the loss of one of five moves with its partition",
-            "Within three standard errors",
-        ),
-    )
+def _loss(table: StructureTable, method: str) -> Finding:
+    reason = "other random samples, and the loss of one of five moves with its partition"
+    return table.means(f"KL x 1000, {method}", PUBLISHED[method], table.values(method, "kl_x_1000"), reason)
 
 
-def _difference(results: Results, shown: Sequence[tuple[int, ...]], places: list[int]) -> Finding:
+def _difference(table: StructureTable) -> Finding:
     """BDCS against ISDE on the same samples: which of them is closer to the truth."""
-    published = [PUBLISHED["BDCS"][i][0] - PUBLISHED["ISDE"][i][0] for i in places]
-    measured = []
-    for s in shown:
-        bdcs, isde = (
-            np.array([row["kl_x_1000"] for row in results.where(structure=" ".join(map(str, s)), method=method)])
-            for method in ("BDCS", "ISDE")
-        )
-        measured.append(bdcs - isde)
-    agreements = {label_of(s): p * own.mean() >= 0 for s, p, own in zip(shown, published, measured, strict=True)}
+    both = zip(table.published(PUBLISHED["BDCS"]), table.published(PUBLISHED["ISDE"]), strict=True)
+    published = [bdcs[0] - isde[0] for bdcs, isde in both]
+    bdcs, isde = (table.values(method, "kl_x_1000") for method in ("BDCS", "ISDE"))
+    measured = [np.subtract(bdcs[s], isde[s]) for s in table.shown]
     return Finding(
-        f"{joined(map(label_of, shown))}: KL x 1000, BDCS minus ISDE",
+        f"{table.label}: KL x 1000, BDCS minus ISDE",
         joined(f"{p:+.2f}" for p in published),
         joined(f"{own.mean():+.2f} ({own.std(ddof=1):.2f})" for own in measured),
         where_they_differ(
-            agreements, "other random samples, five of them, and a difference smaller than its spread", "The same sign"
+            table.agreements([p * own.mean() >= 0 for p, own in zip(published, measured, strict=True)]),
+            "other random samples, five of them, and a difference smaller than its spread",
+            "The same sign",
         ),
     )
 
 
-def _recovery(results: Results, shown: Sequence[tuple[int, ...]], places: list[int], method: str) -> Finding:
-    measured, agreements = [], {}
-    for s, i in zip(shown, places, strict=True):
-        rows = results.where(structure=" ".join(map(str, s)), method=method)
+def _recovery(table: StructureTable, method: str) -> Finding:
+    measured, agreements = [], []
+    for rows, published in zip(table.rows(method).values(), table.published(PUBLISHED_EXACT[method]), strict=True):
         n, exact, admissible = len(rows), *(sum(row[name] for row in rows) for name in ("is_truth", "is_admissible"))
         measured.append(f"{100 * exact / n:.0f} % ({100 * admissible / n:.0f} %)")
-        agreements[label_of(s)] = exact * 5 / n in PUBLISHED_EXACT[method][i] and admissible == n
+        agreements.append(exact * 5 / n in published and admissible == n)
     return Finding(
-        f"{joined(map(label_of, shown))}: exact recovery (admissible), {method}",
-        joined(PUBLISHED_RECOVERY[method][i] for i in places),
+        f"{table.label}: exact recovery (admissible), {method}",
+        joined(table.published(PUBLISHED_RECOVERY[method])),
         joined(measured),
-        where_they_differ(agreements, "other random samples, of which one is 20 %", "The same"),
+        where_they_differ(table.agreements(agreements), "other random samples, of which one is 20 %", "The same"),
     )
 
 
 ITEM = Item(
-    name="table-gaussian",
-    paper="Tables 8 and 9: Kullback-Leibler loss and recovery of ISDE, BDCS and empirical covariance on Gaussian data",
-    steps=steps,
-    findings=findings,
+    "table-gaussian",
+    "Tables 8 and 9: Kullback-Leibler loss and recovery of ISDE, BDCS and empirical covariance on Gaussian data",
+    steps,
+    findings,
     notes=(
         "As in the author's code, marginals have mean zero while partitions are compared, and the final covariance of "
         "each block comes from all rows, mean removed; nothing is rescaled and no row dropped: one protocol.",

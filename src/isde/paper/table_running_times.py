@@ -12,8 +12,9 @@ from sklearn.neighbors import KernelDensity
 from isde.engine.grid import PAPER_GRID
 from isde.marginals import resolve_marginal
 from isde.marginals.kde import KDEBlock
-from isde.reproduction.item import Finding, Item, Outcome, Results, Row, Settings, Step, joined, rng_for, short
-from isde.reproduction.selection_times import min_seconds, uniform_scores
+from isde.paper.item import Finding, Item, Outcome, Results, Row, Settings, Step, rng_for
+from isde.paper.timing import min_seconds, uniform_scores
+from isde.paper.wording import joined, short
 from isde.score_tables import expected_cost
 from isde.scoring import score_subsets
 from isde.solvers import select_partition
@@ -220,18 +221,18 @@ def _time_selection(d: int, k: int, settings: Settings, _: Sequence[Row]) -> Out
 
 
 KDE = Item(
-    name="table-running-times-kde",
-    paper="Table 5: seconds for a kernel density of n rows evaluated at n rows, d = 3, against scikit-learn",
-    steps=kde_steps,
-    findings=kde_findings,
+    "table-running-times-kde",
+    "Table 5: seconds for a kernel density of n rows evaluated at n rows, d = 3, against scikit-learn",
+    kde_steps,
+    kde_findings,
     is_timing=True,
     notes=(f"Uniform rows, bandwidth {BANDWIDTH} (the paper gives neither), scikit-learn exact as by default.",),
 )
 SCORES = Item(
-    name="table-running-times-scores",
-    paper="Table 6: seconds to score all subsets, m = n = 1,000, 30 bandwidths, 5 folds, by d and k",
-    steps=score_steps,
-    findings=table_findings,
+    "table-running-times-scores",
+    "Table 6: seconds to score all subsets, m = n = 1,000, 30 bandwidths, 5 folds, by d and k",
+    score_steps,
+    table_findings,
     is_timing=True,
     is_projected=True,
     notes=(
@@ -240,10 +241,10 @@ SCORES = Item(
     ),
 )
 SELECTION = Item(
-    name="table-running-times-selection",
-    paper="Table 7: seconds to select a partition from uniform random scores, by d and k",
-    steps=selection_steps,
-    findings=table_findings,
+    "table-running-times-selection",
+    "Table 7: seconds to select a partition from uniform random scores, by d and k",
+    selection_steps,
+    table_findings,
     is_timing=True,
     notes=("Best of three.",),
 )

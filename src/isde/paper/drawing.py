@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Figure
 
+    from isde.paper.item import Results
+
 COLOURS = ("#4c78a8", "#9d9da1", "#e45756")
 """Best, random, worst; told apart by colour-blind eyes, and by position."""
 
@@ -34,6 +36,14 @@ def boxes(ax: Axes, groups: Mapping[str, Sequence[float]], colours: Sequence[str
         box.set_facecolor(colour)
         box.set_edgecolor(EDGE)
     _dress(ax)
+
+
+def log_likelihoods(figure: Figure, groups: Mapping[str, Sequence[float]], colours: Sequence[str], title: str) -> None:
+    """A figure of boxes, one for each method or partition."""
+    ax = figure.subplots()
+    boxes(ax, groups, colours)
+    ax.set_ylabel("mean log-likelihood of a sample, nats per row")
+    ax.set_title(title)
 
 
 def dots(ax: Axes, groups: Mapping[str, Sequence[float]]) -> None:
@@ -59,6 +69,17 @@ def scatter(ax: Axes, x: Sequence[float], y: Sequence[float]) -> None:
     ax.legend(frameon=False, fontsize=8)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     _dress(ax)
+
+
+def scatter_both(results: Results, figure: Figure, title: str) -> None:
+    """Log-likelihood against either kind of edit distance."""
+    axes = figure.subplots(1, 2, sharey=True)
+    labels = {"edit_distance": "edit distance", "paper_edit_distance": "edit distance, the author's variant"}
+    for ax, (column, label) in zip(axes, labels.items(), strict=True):
+        scatter(ax, results.column(column), results.column("log_likelihood"))
+        ax.set_xlabel(label)
+    axes[0].set_ylabel("mean validation log-likelihood, nats per row")
+    figure.suptitle(f"{title}: {results.title}", fontsize=11)
 
 
 def histogram(ax: Axes, edges: Sequence[float], counts: Sequence[int]) -> None:

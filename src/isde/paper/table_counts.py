@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from isde.paper.item import Finding, Item, Outcome, Results, Row, Settings, Step
+from isde.paper.wording import joined
 from isde.partitions import count_partitions
-from isde.reproduction.item import Finding, Item, Outcome, Results, Row, Settings, Step, joined
 from isde.subsets import SubsetFamily
 
 BELL = {10: 115_975, 11: 678_570, 12: 4_213_597, 13: 27_644_437, 14: 190_899_322, 15: 1_382_958_545}
@@ -87,10 +88,10 @@ def _rounded(number: float) -> str:
 
 
 ITEM = Item(
-    name="table-counts",
-    paper="Tables 1 and 2: numbers of subsets and partitions, S_d, B_d, S_d^3, B_d^2; |Part_13^5| and |Part_32^3|",
-    steps=steps,
-    findings=findings,
+    "table-counts",
+    "Tables 1 and 2: numbers of subsets and partitions, S_d, B_d, S_d^3, B_d^2; |Part_13^5| and |Part_32^3|",
+    steps,
+    findings,
     notes=(
         "S_d^k is the sum over i = 1..k of C(d, i); the text has C(d, k), a slip of the pen: the table is right.",
         "The sum for B_d^2 starts at i = 0, as its expansion and its derivation do; the appendix writes i = 1.",

@@ -25,8 +25,8 @@ from typing import Any
 
 from isde import __version__
 from isde.errors import InputError, ISDEWarning
+from isde.paper.item import Item, Results, Row, Settings, Step
 from isde.progress import say
-from isde.reproduction.item import Item, Results, Row, Settings, Step
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 

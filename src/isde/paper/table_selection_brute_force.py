@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import isclose
-from typing import TypeVar
 
 import numpy as np
 
-from isde.data.table import default_names
+from isde.paper.item import Finding, Item, Outcome, Results, Row, Settings, Step, rng_for
+from isde.paper.timing import min_seconds, uniform_scores
+from isde.paper.wording import joined, short
 from isde.partitions import Partition, count_partitions, enumerate_partitions
-from isde.reproduction.item import Finding, Item, Outcome, Results, Row, Settings, Step, joined, rng_for, short
-from isde.scores import SubsetScores
 from isde.solvers import select_partition
-from isde.subsets import Subset, SubsetFamily
-
-T = TypeVar("T")
+from isde.subsets import Subset
 
 PUBLISHED_BRUTE_FORCE = {9: 0.2, 10: 0.9, 11: 5.2, 12: 32.0, 13: 219.0, 14: 1304.0, 15: 10437.0}
 PUBLISHED_PROGRAM = {9: 0.1, 10: 0.2, 11: 0.4, 12: 0.8, 13: 1.9, 14: 4.1, 15: 9.1}
 
 MOST_SECONDS = 60.0
 """For brute force on one table; beyond, its time is extrapolated."""
-
-
-def uniform_scores(d: int, k: int, rng: np.random.Generator) -> SubsetScores:
-    """A table of uniform random scores: the author timed selection on such."""
-    family = SubsetFamily(d, k)
-    nothing = np.full(len(family), np.nan)
-    return SubsetScores(family, rng.uniform(size=len(family)), nothing, nothing, default_names(d))
 
 
 def brute_force(scores: dict[Subset, float], d: int) -> tuple[Partition, float]:
@@ -83,16 +72,6 @@ def _compare(d: int, seed: int, most: float, before: Sequence[Row]) -> Outcome:
     return Outcome([row | {f"published_{name}_seconds": value for name, value in published.items()}])
 
 
-def min_seconds(times: int, function: Callable[[], T]) -> tuple[float, T]:
-    """Least wall time of several calls, and what the last one returned."""
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        result = function()
-        taken.append(time.perf_counter() - start)
-    return min(taken), result
-
-
 def findings(results: Results) -> list[Finding]:
     """Brute force and solver, all numbers of columns in a line."""
     rows = results.rows
@@ -121,10 +100,10 @@ def _published(seconds: float | str) -> str:
 
 
 ITEM = Item(
-    name="table-selection-brute-force",
-    paper="Table 3: seconds for partition selection, brute force in Python against the solver, d = 9..15, k = d",
-    steps=steps,
-    findings=findings,
+    "table-selection-brute-force",
+    "Table 3: seconds for partition selection, brute force in Python against the solver, d = 9..15, k = d",
+    steps,
+    findings,
     is_timing=True,
     notes=(
         "Brute force is a for loop in plain Python over all partitions, as in the paper, measured up to where it takes "

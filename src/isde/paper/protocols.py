@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from isde.baselines.forest import Edge
+from isde.baselines.forest import Edge, ForestDensity, heaviest_forest, pair_gains
 from isde.comparison import underflows
 from isde.density import Scaling
+from isde.density_estimator import DensityEstimator
 from isde.errors import InputError
 from isde.marginals import resolve_marginal
 from isde.marginals.kde import KDEBlock
@@ -106,7 +107,8 @@ class BlockDensities:
         jobs: int | None,
         verbose: int = 0,
     ) -> None:
-        self.train, self.scores, self.jobs, self.verbose = train, scores, jobs, verbose
+        self.train, self.bandwidths, self.scores = train, bandwidths, scores
+        self.jobs, self.verbose = jobs, verbose
         self.shape = samples.shape[:2]
         self.rows = np.ascontiguousarray(samples.reshape(-1, samples.shape[2]))
         self.marginal = resolve_marginal("kde", bandwidths=bandwidths, cv=5)
@@ -146,3 +148,20 @@ class BlockDensities:
             KDEBlock(np.ascontiguousarray(self.train[:, block]), float(table.bandwidths[table.subsets.index(block)]))
             for block in blocks
         ]
+
+
+def along_forest(
+    densities: BlockDensities, samples: Samples, scores: SubsetScores, protocol: str
+) -> tuple[NDArray[np.float64], tuple[Edge, ...]]:
+    """FDE: log-densities of every row of every sample, and the edges; ("paper") the published product, no density."""
+    if protocol == "paper":
+        edges = heaviest_forest(pair_gains(scores)).edges
+        return densities.of_forest(densities.train.shape[1], edges), edges
+    model = ForestDensity(bandwidths=densities.bandwidths, n_jobs=densities.jobs)
+    model.fit(densities.train, subset_scores=scores)
+    return of_samples(model, samples), model.edges_
+
+
+def of_samples(model: DensityEstimator, samples: Samples) -> NDArray[np.float64]:
+    """Log-densities of every row of every sample under a fitted model, (samples, rows)."""
+    return model.score_samples(samples.reshape(-1, samples.shape[2])).reshape(samples.shape[:2])

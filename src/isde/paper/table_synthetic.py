@@ -4,44 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.baselines.forest import ForestDensity, heaviest_forest, pair_gains
 from isde.baselines.kernel import CVKDE
-from isde.partitions import Partition
-from isde.reproduction.item import (
-    Finding,
-    Item,
-    Outcome,
-    Results,
-    Row,
-    Settings,
-    Step,
-    agree,
-    joined,
-    label_of,
-    mean_sd,
-    seed_for,
-    short,
-    show_partition,
-    where_they_differ,
-)
-from isde.reproduction.protocols import (
+from isde.paper.item import Finding, Item, Outcome, Results, Row, Settings, Step
+from isde.paper.protocols import (
     BlockDensities,
+    along_forest,
+    of_samples,
     one_split_scores,
     rescale,
     sample_scores,
     without_underflows,
 )
+from isde.paper.structures import Structure, StructureTable, structure_steps
+from isde.paper.wording import agree, joined, show_edges, show_partition, where_they_differ
+from isde.partitions import Partition
 from isde.scores import SubsetScores
 from isde.solvers import select_partition
 from isde.synthetic import make_structured, structure_partition
-
-Structure = tuple[int, ...]
 
 STRUCTURES: tuple[Structure, ...] = ((2, 2, 1), (3, 3, 3), (4, 4, 2, 2))
 ONE_BANDWIDTH = 0.05
@@ -67,15 +53,7 @@ CODE_GRID = np.geomspace(0.01, 10, 30)
 def steps(settings: Settings) -> list[Step]:
     """One step for each structure and repetition."""
     structures = settings.pick(STRUCTURES, STRUCTURES, ((2, 2, 1), (3, 1)))
-    repetitions = settings.pick(5, 2, 2)
-    return [
-        Step(
-            {"structure": " ".join(map(str, structure)), "repetition": r},
-            partial(_repetition, structure, seed_for(settings.seed, s, r), settings),
-        )
-        for s, structure in enumerate(structures)
-        for r in range(repetitions)
-    ]
+    return structure_steps(structures, settings.pick(5, 2, 2), settings, _repetition)
 
 
 def _repetition(structure: Structure, seed: int, settings: Settings, _: Sequence[Row]) -> Outcome:
@@ -108,34 +86,30 @@ class _Trial:
         self.U, self.V, self.truth, self.seed, self.settings = U, V, truth, seed, settings
         self.is_paper = settings.protocol == "paper"
         self.grid = CODE_GRID.tolist() if self.is_paper else None
-        self.scores: SubsetScores | None = None
+
+    @cached_property
+    def scores(self) -> SubsetScores:
+        return self._table(self.grid)
 
     def isde(self) -> Found:
-        self.scores = self._table(self.grid)
         return self._selected(self.scores, self.grid)
 
     def one_bandwidth(self) -> Found:
         return self._selected(self._table([ONE_BANDWIDTH]), [ONE_BANDWIDTH])
 
     def forest(self) -> Found:
-        assert self.scores is not None
-        d = self.U.shape[1]
-        if self.is_paper:
-            edges = heaviest_forest(pair_gains(self.scores)).edges
-            log_densities = self._densities(self.scores, self.grid).of_forest(d, edges)
-        else:
-            model = ForestDensity(n_jobs=self.settings.jobs).fit(self.U, subset_scores=self.scores)
-            edges, log_densities = model.edges_, model.score_samples(self.V[0])[None]
+        densities = self._densities(self.scores, self.grid)
+        log_densities, edges = along_forest(densities, self.V, self.scores, self.settings.protocol)
         inside = [any(set(edge) <= set(block) for block in self.truth) for edge in edges]
         return log_densities, {
             "is_truth": "",
-            "structure_found": " ".join(f"{i}-{j}" for i, j in sorted(edges)),
+            "structure_found": show_edges(edges),
             "is_subgraph": all(inside),
         }
 
     def kernel(self) -> Found:
         model = CVKDE(bandwidths=self.grid, n_jobs=self.settings.jobs).fit(self.U)
-        return model.score_samples(self.V[0])[None], {"is_truth": "", "structure_found": "", "is_subgraph": ""}
+        return of_samples(model, self.V), {"is_truth": "", "structure_found": "", "is_subgraph": ""}
 
     def _table(self, grid: Sequence[float] | None) -> SubsetScores:
         d, jobs = self.U.shape[1], self.settings.jobs
@@ -158,106 +132,84 @@ class _Trial:
 
 def findings(results: Results) -> list[Finding]:
     """A line for each row of the table, the three structures in it; differences from ISDE; partitions, forests."""
-    shown = [s for s in STRUCTURES if results.where(structure=" ".join(map(str, s)))]
-    values = {
-        (method, s): [row["log_likelihood"] for row in results.where(structure=" ".join(map(str, s)), method=method)]
-        for method in PUBLISHED
-        for s in shown
-    }
-    if not shown:
+    table = StructureTable(results, STRUCTURES)
+    if not table.shown:
         return []
-    is_paper = results.settings["protocol"] == "paper"
-    names = joined(map(label_of, shown))
     return [
-        *(_levels(results, shown, values, method, is_paper) for method in PUBLISHED),
-        *(_differences(shown, values, method, is_paper) for method in PUBLISHED if method != ISDE_NAME),
-        _recovery(results, shown),
-        _forests(results, shown),
-        Finding(
-            f"{names}: seconds to fit ISDE",
-            f"{joined(_published(PUBLISHED_SECONDS, shown))} (on a GPU)",
-            joined(short(results.seconds(ISDE_NAME, structure=" ".join(map(str, s)))) for s in shown),
+        *(_levels(table, method) for method in PUBLISHED),
+        *(_differences(table, method) for method in PUBLISHED if method != ISDE_NAME),
+        _recovery(table),
+        _forests(table),
+        table.seconds(
+            "seconds to fit ISDE",
+            f"{joined(table.published(PUBLISHED_SECONDS))} (on a GPU)",
+            ISDE_NAME,
             "Another machine and another engine: sums of all subsets as matrix products on the processor.",
         ),
     ]
 
 
-Values = dict[tuple[str, Structure], list[float]]
-
-
-def _published(row: Sequence[Any], shown: Sequence[Structure]) -> list[Any]:
-    return [row[STRUCTURES.index(s)] for s in shown]
-
-
-def _levels(results: Results, shown: Sequence[Structure], values: Values, method: str, is_paper: bool) -> Finding:
-    published = _published(PUBLISHED[method], shown)
-    dropped = sum(row["dropped_rows"] for row in results.where(method=method))
-    agreements = {label_of(s): agree(p, values[method, s]) for p, s in zip(published, shown, strict=True)}
+def _levels(table: StructureTable, method: str) -> Finding:
+    is_paper = table.results.is_paper
     reason = "the level moves with the ranges of the two random samples" if is_paper else CLEAN_DIFFERS
-    return Finding(
-        f"{joined(map(label_of, shown))}: {method}",
-        joined(f"{mean:.2f} ({sd:.2f})" for mean, sd in published),
-        joined(mean_sd(values[method, s]) for s in shown) + (f"; {dropped} rows dropped" if is_paper else ""),
-        where_they_differ(agreements, reason, "Within three standard errors"),
-    )
+    found = table.means(method, PUBLISHED[method], table.values(method, "log_likelihood"), reason)
+    dropped = sum(table.results.column("dropped_rows", method=method))
+    return replace(found, measured=f"{found.measured}; {dropped} rows dropped") if is_paper else found
 
 
-def _differences(shown: Sequence[Structure], values: Values, method: str, is_paper: bool) -> Finding:
-    published = [
-        own[0] - isde[0]
-        for own, isde in zip(_published(PUBLISHED[method], shown), _published(PUBLISHED[ISDE_NAME], shown), strict=True)
-    ]
-    differences = {s: np.subtract(values[method, s], values[ISDE_NAME, s]).tolist() for s in shown}
-    agreements = {
+def _differences(table: StructureTable, method: str) -> Finding:
+    both = zip(table.published(PUBLISHED[method]), table.published(PUBLISHED[ISDE_NAME]), strict=True)
+    published = [own[0] - isde[0] for own, isde in both]
+    own, isde = (table.values(name, "log_likelihood") for name in (method, ISDE_NAME))
+    differences = [np.subtract(own[s], isde[s]).tolist() for s in table.shown]
+    agrees = [
         # Of the published difference the spread is not known; a tenth of a nat is what its rounding and five
         # repetitions leave open.
-        label_of(s): abs(float(np.mean(differences[s])) - p) <= 0.1 or agree((p, 0.05), differences[s])
-        for p, s in zip(published, shown, strict=True)
-    }
-    reason = "other random samples" if is_paper else CLEAN_DIFFERS
+        abs(float(np.mean(some)) - p) <= 0.1 or agree((p, 0.05), some)
+        for p, some in zip(published, differences, strict=True)
+    ]
+    reason = "other random samples" if table.results.is_paper else CLEAN_DIFFERS
     return Finding(
-        f"{joined(map(label_of, shown))}: {method} minus ISDE",
+        f"{table.label}: {method} minus ISDE",
         joined(f"{p:+.2f}" for p in published),
-        joined(f"{np.mean(differences[s]):+.2f}" for s in shown),
-        where_they_differ(agreements, reason),
+        joined(f"{np.mean(some):+.2f}" for some in differences),
+        where_they_differ(table.agreements(agrees), reason),
     )
 
 
-def _recovery(results: Results, shown: Sequence[Structure]) -> Finding:
-    rows = {label_of(s): results.where(structure=" ".join(map(str, s)), method=ISDE_NAME) for s in shown}
-    exact = {label: sum(row["is_truth"] for row in some) for label, some in rows.items()}
+def _recovery(table: StructureTable) -> Finding:
+    found = table.values(ISDE_NAME, "is_truth").values()
     return Finding(
-        f"{joined(rows)}: ISDE finds the true partition",
-        joined("5 of 5" for _ in shown),
-        joined(f"{exact[label]} of {len(some)}" for label, some in rows.items()),
+        f"{table.label}: ISDE finds the true partition",
+        joined("5 of 5" for _ in table.shown),
+        joined(f"{sum(exact)} of {len(exact)}" for exact in found),
         where_they_differ(
-            {label: exact[label] == len(some) for label, some in rows.items()},
-            "one split of the rows in two can be unlucky",
-            "The same",
+            table.agreements([all(exact) for exact in found]), "one split of the rows in two can be unlucky", "The same"
         ),
     )
 
 
-def _forests(results: Results, shown: Sequence[Structure]) -> Finding:
-    measured, agreements = [], {}
-    for s in shown:
-        rows = results.where(structure=" ".join(map(str, s)), method=FDE_NAME)
+def _forests(table: StructureTable) -> Finding:
+    measured, agreements = [], []
+    for s, rows in table.rows(FDE_NAME).items():
         what, agrees = _forest_in_words(s, [str(row["structure_found"]) for row in rows], rows)
         measured.append(f"{what} {sum(agrees)} of {len(rows)}")
-        agreements[label_of(s)] = all(agrees)
+        agreements.append(all(agrees))
     return Finding(
-        f"{joined(map(label_of, shown))}: graph of FDE",
-        joined(_published(PUBLISHED_FOREST, shown)),
+        f"{table.label}: graph of FDE",
+        joined(table.published(PUBLISHED_FOREST)),
         joined(measured),
         where_they_differ(
-            agreements, "on one split of the rows, pairs without dependence can gain a little by chance", "The same"
+            table.agreements(agreements),
+            "on one split of the rows, pairs without dependence can gain a little by chance",
+            "The same",
         ),
     )
 
 
 def _forest_in_words(structure: Structure, graphs: list[str], rows: list[Row]) -> tuple[str, list[bool]]:
     if structure == STRUCTURES[0]:
-        truth = " ".join(f"{i}-{j}" for i, j in (b for b in structure_partition(structure) if len(b) == 2))
+        truth = show_edges((b[0], b[1]) for b in structure_partition(structure) if len(b) == 2)
         return "the true graph", [graph == truth for graph in graphs]
     if structure == STRUCTURES[1]:
         return "no edge", [graph == "" for graph in graphs]
@@ -265,10 +217,10 @@ def _forest_in_words(structure: Structure, graphs: list[str], rows: list[Row]) -
 
 
 ITEM = Item(
-    name="table-synthetic",
-    paper="Table 4: log-likelihood of ISDE, FDE, CVKDE on [2,2,1], [3,3,3], [4,4,2,2]; partitions and forests found",
-    steps=steps,
-    findings=findings,
+    "table-synthetic",
+    "Table 4: log-likelihood of ISDE, FDE, CVKDE on [2,2,1], [3,3,3], [4,4,2,2]; partitions and forests found",
+    steps,
+    findings,
     has_protocols=True,
     version=2,
     notes=(
