@@ -147,7 +147,7 @@ def test_sizes_are_the_papers_where_the_table_is_large_enough(n_rows, sizes):
     [
         (7, {}, "7 rows are too few"),
         (50, {"train_rows": 3}, "3 training rows of 50 are too few"),
-        (50, {"train_rows": 50}, r"train_rows=50 \(--train-rows\) leaves too few of 50 rows .* at most 48"),
+        (50, {"train_rows": 50}, r"train_rows=50 leaves too few of 50 rows .* at most 48"),
         (50, {"train_rows": 49}, "train_rows=49 "),
         (50, {"train_rows": 100}, "train_rows=100 "),
         (50, {"validation_rows": 0}, "0 validation rows of 50 are too few"),
@@ -488,7 +488,7 @@ BAD_OPTIONS = {
     "no estimator": (["--estimator", "collections:OrderedDict"], "has no fit"),
     "arguments": (["--estimator", "sklearn.model_selection:GridSearchCV"], "cannot be made without arguments"),
     "given twice": (["--estimator", "sklearn.neighbors:KernelDensity"] * 3, "is given twice"),
-    "train": (["--train-rows", 480], "(--train-rows) leaves too few of 240 rows to validate on: give at most 238."),
+    "train": (["--train-rows", 480], "--train-rows 480 leaves too few of 240 rows to validate on: give at most 238."),
     "validation": (["--validation-rows", 130], "120 training rows and 130 validation rows are more than the 240"),
     "repeats": (["--repeats", 0], "0"),
     "k": (["-k", 0], "0"),
