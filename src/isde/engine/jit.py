@@ -24,8 +24,8 @@ REORDERED = {"reassoc", "contract", "nsz", "nnan"}
 loop = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 """Called from Python; every sum in its order."""
 
-part = njit(error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+part = njit(error_model="numpy", forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
 """Called by compiled functions only, and kept on disk as a part of these."""
 
 fast_loop = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath=REORDERED)
-fast_part = njit(error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True, fastmath=REORDERED)
+fast_part = njit(error_model="numpy", forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, fastmath=REORDERED)

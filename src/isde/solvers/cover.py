@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from isde.engine.jit import loop, part
 from isde.partitions import Partition
 from isde.solvers.prices import cover_matrix
 from isde.subsets import SubsetFamily
@@ -103,7 +103,7 @@ def _links(family: SubsetFamily, usable: NDArray[np.intp]) -> Any:
     return cover @ cover.T
 
 
-@njit(cache=True, nogil=True)
+@part
 def _slot(
     covered: NDArray[np.uint64],  # in: bits of the covered columns
     memory: NDArray[np.uint64],  # in: covered sets met before
@@ -126,7 +126,7 @@ def _slot(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _search(
     starts: NDArray[np.int64],  # in: candidates with first column c stand at starts[c]:starts[c + 1]
     masks: NDArray[np.uint64],  # in: bits of the columns of each candidate

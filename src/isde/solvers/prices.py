@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csc_array, eye_array, hstack
 
+from isde.engine.jit import loop
 from isde.errors import ISDEError
 from isde.solvers.weights import FORBIDDEN, Weights
 from isde.subsets import SubsetFamily
@@ -126,7 +126,7 @@ def _solve(
     return -np.append(solved.eqlin.marginals, fee), float(solved.x[len(active) :].sum())
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _raise_prices(
     members: NDArray[np.int16],  # in: subsets of one size
     weights: NDArray[np.int64],  # in: their weights
