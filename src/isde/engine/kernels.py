@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isde.engine.jit import fast_loop, fast_part
 
@@ -212,7 +213,7 @@ def sum_products(
                     b = block[a]
                     if quad[b] != made:
                         made = quad[b]
-                        for x in range(LEFT):
+                        for x in range(len(left)):
                             left[x] = left_group[made, x]
                             if left_parent[made, x] >= 0:
                                 left[x] = lefts + x
@@ -221,7 +222,7 @@ def sum_products(
                     if whole[a]:
                         _multiply_block(rows, left, right[b], sums[a])
                     else:
-                        for slot in range(slots):
+                        for slot in range(sums.shape[1]):
                             if wanted[a, slot]:
                                 sums[a, slot] += _dot(rows[left[slot // RIGHT]], rows[right[b, slot % RIGHT]])
             for a in range(first[h], first[h + 1]):
@@ -233,7 +234,7 @@ def sum_products(
                         products[a, slot] *= sums[a, slot] * SUM_RESCALE
                         sums[a, slot] = 0.0
                 else:
-                    for slot in range(slots):
+                    for slot in range(sums.shape[1]):
                         if sums[a, slot] >= trusted:
                             products[a, slot] *= sums[a, slot] * SUM_RESCALE
                         elif wanted[a, slot]:
@@ -370,20 +371,30 @@ def log_kernel_sums(
     row: Any,  # in: query of each event, (E,)
     rate: Any,  # in: 1 / (2 h^2) of each event, (E or 1,)
     out: Any,  # out: (E,)
+    buffer: Any,  # scratch: (min(L, DISTANCES_KEPT),)
+    near: Any,  # scratch: (PART,)
 ) -> None:
     """out[e] = log sum_j exp(-rate[e] |queries[row[e], columns[e]] - centres[columns[e], j]|^2), in float64.
 
     The nearest centre is taken out of the sum, which then is at least 1.
     """
-    L, size = centres.shape[1], DISTANCES_KEPT
-    buffer, near = np.empty(min(L, size)), np.empty(PART)
+    L, size = centres.shape[1], len(buffer)
+    visits = (L + size - 1) // size
     for e in range(len(row)):
         query, own, factor = queries[row[e]], columns[e % len(columns)], rate[e % len(rate)]
         least, total = np.inf, 0.0
-        for start in range(0, L, size):
-            least = min(least, _distances(query, centres, own, start, buffer[: L - start], near))
-        for start in range(0, L, size):
-            if size < L:
-                _distances(query, centres, own, start, buffer[: L - start], near)
-            total += _sum_exp2(buffer[: L - start], least, factor * 1.4426950408889634)
+        for visit in range(2 * visits):  # all centres for the nearest, then all for the sum; distances kept if they fit
+            start = visit % visits * size
+            D = buffer[: L - start]
+            if visit < visits or visits > 1:
+                nearest = _distances(query, centres, own, start, D, near)
+            if visit < visits:
+                least = min(least, nearest)
+            else:
+                total += _sum_exp2(D, least, factor * 1.4426950408889634)
         out[e] = np.log(total) - factor * least
+
+
+def kept_distances(n_centres: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What `log_kernel_sums` writes to on its way."""
+    return np.empty(min(n_centres, DISTANCES_KEPT)), np.empty(PART)

@@ -232,10 +232,16 @@ def _cholesky(covariance: Any, L: Any) -> bool:  # in; out
 
 def _make_proper(covariance: NDArray[np.float64]) -> None:
     """Add to the variances: what a spread of 1 asks for, and as much of their own as rounding makes necessary."""
-    _regularise(covariance, np.zeros_like(covariance))
+    _regularise_all(covariance[None], np.zeros_like(covariance))
 
 
 @fast_loop
+def _regularise_all(covariances: Any, L: Any) -> None:  # in, out; scratch
+    for g in range(len(covariances)):
+        _regularise(covariances[g], L)
+
+
+@fast_part
 def _regularise(covariance: Any, L: Any) -> None:  # in, out; scratch
     s, more = len(covariance), REGULARISATION
     for r in range(s):
@@ -375,18 +381,20 @@ def _split(
     which = np.arange(1, 2 * len(weight)) // 2  # 0, 1, 1, 2, 2, ...
     weights, means, covariances = np.zeros(len(which)), mean[which], covariance[which]
     weights[0], weights[1::2] = weight[0], weight[1:]
+    L = np.zeros_like(covariance[0])
     for g in range(1, len(weight)):
         if weight[g] >= 2 * least:
             a, b = 2 * g - 1, 2 * g + 1
             weights[a:b] = weight[g] / 2
             # LAPACK by hand: numba takes a second to compile a call of it.
             lengths, axes, _ = dsyevd(covariance[g], lower=1)
-            _move_apart(means[a:b], covariances[a:b], lengths[-1], axes[:, -1], np.zeros_like(covariance[g]))
+            _move_apart(means[a:b], covariances[a:b], lengths[-1], axes[:, -1])
+            _regularise_all(covariances[a:b], L)
     return weights, means, covariances
 
 
 @fast_loop
-def _move_apart(means: Any, covariances: Any, length: float, axis: Any, L: Any) -> None:  # in, out; in; scratch
+def _move_apart(means: Any, covariances: Any, length: float, axis: Any) -> None:  # in, out: means, covariances
     """Two equal components to either side along an axis, narrower by as much as their distance explains."""
     for r in range(len(axis)):
         step = np.sqrt(SPLIT * length) * axis[r]
@@ -396,5 +404,3 @@ def _move_apart(means: Any, covariances: Any, length: float, axis: Any, L: Any) 
             along = SPLIT * length * axis[r] * axis[c]
             covariances[0, r, c] -= along
             covariances[1, r, c] -= along
-    _regularise(covariances[0], L)
-    _regularise(covariances[1], L)

@@ -266,7 +266,9 @@ def _exact_task(tile: Tile, rows: RowSet, fold: int, slot: IntVector, row: IntVe
     if rows.keeps_normal:  # |x - s c|^2 = s^2 |x / s - c|^2, with an s of its own for each event
         shrinks = rows.shrinks(bandwidth)
         queries, row, rate = queries[row] / shrinks[:, None], np.arange(len(row)), rate * shrinks**2
-    kernels.log_kernel_sums(queries, rows.centres_of_fold[fold], columns, row.astype(np.int64), rate, out)
+    centres = rows.centres_of_fold[fold]
+    scratch = kernels.kept_distances(centres.shape[1])
+    kernels.log_kernel_sums(queries, centres, columns, row.astype(np.int64), rate, out, *scratch)
     return out
 
 

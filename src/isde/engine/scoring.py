@@ -266,7 +266,9 @@ def _log_kernel_sums_of_ladder_part(n_bandwidths: int, rows: Matrix, columns: Ma
 def _log_kernel_sums_part(rows: Matrix, columns: Matrix, rate: float) -> NDArray[np.float64]:
     out = np.empty(len(rows))
     every = np.arange(len(columns))[None, :]
-    kernels.log_kernel_sums(np.ascontiguousarray(rows), columns, every, np.arange(len(rows)), np.array([rate]), out)
+    scratch = kernels.kept_distances(columns.shape[1])
+    row, rates = np.arange(len(rows)), np.array([rate])
+    kernels.log_kernel_sums(np.ascontiguousarray(rows), columns, every, row, rates, out, *scratch)
     return out
 
 
