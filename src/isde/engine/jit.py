@@ -1,17 +1,21 @@
 """How loops are compiled: the options of every compiled function, and their reasons.
 
-A fresh machine compiles what it needs at the first call and keeps it on disk; options and habits keep that short.
+A machine that never ran isde compiles what it needs at the first call, and keeps it on disk. What keeps that short:
 
-- `cache`: machine code is kept on disk. The cache notices edits of a function's own file, not those of a file it imports
-  from: compiled functions that call each other share a file, and after an edit here caches (`__pycache__`) go.
-- `nogil`: threads of other tasks run meanwhile.
-- `error_model="numpy"`: a division by zero gives inf or nan, as in NumPy; no code to raise an exception.
-- no wrapper for callers in C, of which there are none, and for a part of other loops none for callers in Python either:
-  the body of a short function would be compiled a second and a third time inside its wrappers.
+- `cache`: of a function called from Python, with all that it calls. numba notices edits of the function's own file, not
+  of files that it imports from: compiled functions that call each other share a file, and whoever changes an option
+  here clears the cache.
+- `nogil`: other threads run meanwhile.
+- `error_model="numpy"`: division by zero gives inf or nan, as in NumPy, and needs no code that raises.
+- No wrapper for callers in C: there are none. None for callers in Python either where only compiled functions call:
+  numba compiles a short function once more inside each of its wrappers.
+- What a compiled function calls becomes a part of it. Otherwise LLVM makes two versions of a function, one of its own
+  and one beside its caller; which of them runs depends on whether the cache was filled before, and where they add in
+  another order, the first run on a machine differs from all others in the last digits.
 
-Habits, with the processor time they save: arrays to write to come from the caller (each kind of `np.zeros` takes 0.1 s);
-loops instead of assignments and reductions of whole arrays (0.1 s each); one kind of array for each argument, contiguous
-(a second kind compiles all again). `tests/test_first_call.py` counts.
+The rest is in how functions are written. Arrays to write to come from the caller: each kind of np.zeros takes 0.1 s
+of compilation. So does each assignment to, or reduction of, a whole array: loops do the same. Arguments are of one
+type and layout, always: another one compiles all again. `tests/test_first_call.py` counts.
 """
 
 from __future__ import annotations
@@ -22,10 +26,19 @@ from numba import njit
 REORDERED = {"reassoc", "contract", "nsz", "nnan"}
 
 loop = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-"""Called from Python; every sum in its order."""
-
-part = njit(error_model="numpy", forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
-"""Called by compiled functions only, and kept on disk as a part of these."""
+"""Called from Python; sums in the order written."""
 
 fast_loop = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath=REORDERED)
-fast_part = njit(error_model="numpy", forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, fastmath=REORDERED)
+"""Called from Python; sums reordered for vectors."""
+
+part = njit(forceinline=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+"""Called by compiled functions, and compiled before it becomes a part of them; sums in the order written."""
+
+fast_part = njit(
+    forceinline=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True, fastmath=REORDERED
+)
+"""The same; sums reordered."""
+
+fast_inline = njit(inline="always", error_model="numpy", fastmath=REORDERED)
+"""Called at one place, and written into the caller before that is compiled: half the cost of a part, where it has one
+caller; more, where it has two."""

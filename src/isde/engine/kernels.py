@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.engine.jit import fast_loop, fast_part
+from isde.engine.jit import fast_inline, fast_loop, fast_part
 
 F32 = np.float32
 SCALE_BITS = 57
@@ -91,7 +91,7 @@ class Found(NamedTuple):
     listed: Any  # the first few of those queries, (A, 8, capacity)
 
 
-@fast_part
+@fast_inline
 def _scaled_kernel(D: Any, rate: Any, E: Any) -> None:  # in: D, rate; out: E
     """E[j] = 2^57 exp2(-rate D[j]), flushed, and 0 beyond D; a polynomial, since numba has no vector exp2.
 
@@ -110,7 +110,7 @@ def _scaled_kernel(D: Any, rate: Any, E: Any) -> None:  # in: D, rate; out: E
         E[j] = v if v >= FLUSH else F32(0.0)
 
 
-@fast_part
+@fast_inline
 def _squared_distances(query: Any, centres: Any, shrink: float, columns: Any, D: Any) -> None:  # in: ...; out: D
     """D = ((query[columns, None] - shrink * centres[columns]) ** 2).sum(0) as float32; columns end at -1.
 
@@ -138,7 +138,7 @@ def _multiply_rows(rows: Any, left: int, right: int, target: int) -> None:  # in
         out[j] = p * RESCALE if p >= PRODUCT_FLUSH else F32(0.0)
 
 
-@fast_part
+@fast_inline
 def _multiply_block(rows: Any, left: Any, right: Any, sums: Any) -> None:  # in: ...; in, out: sums
     """sums += (rows[left] @ rows[right].T).ravel()"""
     a0, a1, a2, a3, b0, b1 = rows[left[0]], rows[left[1]], rows[left[2]], rows[left[3]], rows[right[0]], rows[right[1]]
@@ -163,7 +163,7 @@ def _multiply_block(rows: Any, left: Any, right: Any, sums: Any) -> None:  # in:
     sums[7] += s7
 
 
-@fast_part
+@fast_inline
 def _dot(a: Any, b: Any) -> Any:
     """a @ b"""
     total = F32(0.0)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dsyevd
 
-from isde.engine.jit import fast_loop, fast_part, part
+from isde.engine.jit import fast_inline, fast_loop, fast_part, part
 
 F32 = np.float32
 AT_ONCE = 512
@@ -182,7 +182,7 @@ def _run(
             _maximise(moments, centre, weight, mean, covariance, L)
 
 
-@fast_part
+@fast_inline
 def _prepare(
     weight: Any, mean: Any, covariance: Any, level: Any, centre: Any, factor: Any, moments: Any, L: Any, column: Any
 ) -> None:
@@ -254,7 +254,7 @@ def _regularise(covariance: Any, L: Any) -> None:  # in, out; scratch
         more *= 10.0
 
 
-@fast_part
+@fast_inline
 def _joint(rows: Any, start: int, n: int, level: Any, centre: Any, factor: Any, shares: Any) -> None:
     """shares[g, i] = log2 of weight times density of row start + i in component g."""
     s, whitened = len(rows), shares[len(level) + 2, :n]
@@ -276,7 +276,7 @@ def _joint(rows: Any, start: int, n: int, level: Any, centre: Any, factor: Any, 
                 out[i] -= whitened[i] * whitened[i]
 
 
-@fast_part
+@fast_inline
 def _share(level: Any, shares: Any, n: int) -> None:
     """shares[g, i] -> 2^(shares[g, i] - top[i]), top[i] their largest, total[i] their sum."""
     top, total = shares[len(level), :n], shares[len(level) + 1, :n]
@@ -342,7 +342,7 @@ def _add_moments(rows: Any, start: int, n: int, level: Any, centre: Any, shares:
                 moments[g, r, c] += sum_
 
 
-@fast_part
+@fast_inline
 def _maximise(moments: Any, centre: Any, weight: Any, mean: Any, covariance: Any, L: Any) -> None:
     """Weights, means and covariances from the moments; a component with too few rows is dropped, but for the last."""
     s = len(L)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from isde.engine.jit import fast_loop, fast_part
+from isde.engine.jit import fast_inline, fast_loop
 from isde.engine.mixtures import Mixtures, grow_mixtures
 
 F32 = np.float32
@@ -171,7 +171,7 @@ def _sum_kernels(
                     _add_four_sums(D, n, rates[j], sums[GROUP * j : GROUP * (j + 1), q])
 
 
-@fast_part
+@fast_inline
 def _add_four_sums(D: Any, n: int, rate: Any, out: Any) -> None:  # in; in, out
     """Add the sums of v = exp2(-rate D) and of v^4, v^16, v^64, the kernels of halved bandwidths.
 
