@@ -20,7 +20,12 @@ type and layout, always: another one compiles all again. `tests/test_first_call.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
 from numba import njit
+from numba.core.dispatcher import Dispatcher
 
 # Sums may be reordered for vectors; no NaN and no infinity gets in, since data are checked and bounded before.
 REORDERED = {"reassoc", "contract", "nsz", "nnan"}
@@ -42,3 +47,14 @@ fast_part = njit(
 fast_inline = njit(inline="always", error_model="numpy", fastmath=REORDERED)
 """Called at one place, and written into the caller before that is compiled: half the cost of a part, where it has one
 caller; more, where it has two."""
+
+
+def plain(function: Any) -> Callable[..., Any]:
+    """A compiled function as Python runs it, with all that it calls: the same integers, and nothing to compile."""
+    own = function.py_func
+    names = {
+        name: plain(value) if isinstance(value, Dispatcher) and value is not function else value
+        for name, value in own.__globals__.items()
+        if name in own.__code__.co_names
+    }
+    return FunctionType(own.__code__, names, own.__name__)
