@@ -343,14 +343,17 @@ def log_kernel_sums_of_ladder(
     centres: Any,  # in: fitting rows as columns, (s, L) float64
     rate: float,  # in: 1 / (2 h^2) of the widest bandwidth, of which each next one is half
     out: Any,  # out: bandwidths by queries, a multiple of four bandwidths
+    every: Any,  # in: the columns
+    totals: Any,  # scratch: (bandwidths,)
+    buffer: Any,  # scratch: (min(L, DISTANCES_KEPT),)
+    near: Any,  # scratch: (PART,)
 ) -> None:
     """out[b, i] = log sum_j exp(-4^b rate |queries[i] - centres[:, j]|^2): `log_kernel_sums`, distances shared."""
     L, size = centres.shape[1], DISTANCES_KEPT
-    buffer, near, every = np.empty(min(L, size)), np.empty(PART), np.arange(len(centres))
-    totals = np.empty(len(out))
     for i in range(len(queries)):
         least = np.inf
-        totals[:] = 0.0
+        for b in range(len(totals)):
+            totals[b] = 0.0
         for start in range(0, L, size):
             least = min(least, _distances(queries[i], centres, every, start, buffer[: L - start], near))
         for start in range(0, L, size):
@@ -378,20 +381,16 @@ def log_kernel_sums(
 
     The nearest centre is taken out of the sum, which then is at least 1.
     """
-    L, size = centres.shape[1], len(buffer)
-    visits = (L + size - 1) // size
+    L, size = centres.shape[1], DISTANCES_KEPT
     for e in range(len(row)):
         query, own, factor = queries[row[e]], columns[e % len(columns)], rate[e % len(rate)]
         least, total = np.inf, 0.0
-        for visit in range(2 * visits):  # all centres for the nearest, then all for the sum; distances kept if they fit
-            start = visit % visits * size
-            D = buffer[: L - start]
-            if visit < visits or visits > 1:
-                nearest = _distances(query, centres, own, start, D, near)
-            if visit < visits:
-                least = min(least, nearest)
-            else:
-                total += _sum_exp2(D, least, factor * 1.4426950408889634)
+        for start in range(0, L, size):
+            least = min(least, _distances(query, centres, own, start, buffer[: L - start], near))
+        for start in range(0, L, size):
+            if size < L:
+                _distances(query, centres, own, start, buffer[: L - start], near)
+            total += _sum_exp2(buffer[: L - start], least, factor * 1.4426950408889634)
         out[e] = np.log(total) - factor * least
 
 

@@ -138,12 +138,9 @@ def _scratch(n_components: int, s: int) -> tuple[NDArray[Any], ...]:
     """What `_run` writes to on its way."""
     return (
         np.empty((n_components + 3, AT_ONCE), np.float32),
-        np.empty(n_components, np.float32),
-        np.empty((n_components, s), np.float32),
-        np.zeros((n_components, s, s), np.float32),
+        np.empty((n_components, s + 1, s + 1), np.float32),
         np.empty((n_components, s + 1, s + 1)),
-        np.zeros((s, s)),
-        np.empty(s),
+        np.empty((s + 1, s)),
     )
 
 
@@ -156,12 +153,9 @@ def _run(
     steps: int,  # in
     out: Any,  # out: (m,), or empty where log-densities are not asked for
     shares: Any,  # scratch: of the rows of a chunk in each component, then their top, total and one row more
-    level: Any,  # scratch: log2 of each component's density at its mean
-    centre: Any,  # scratch: means in float32
-    factor: Any,  # scratch: the lower triangles that whiten
+    form: Any,  # scratch: of each component's log2 density, (components, s + 1, s + 1): see `_prepare`
     moments: Any,  # scratch: of (row - centre, 1), (components, s + 1, s + 1)
-    L: Any,  # scratch
-    column: Any,  # scratch
+    L: Any,  # scratch: a triangle, and a row more
 ) -> None:
     """Steps of expectation-maximisation for all components but the first; then log-densities of the rows.
 
@@ -169,32 +163,33 @@ def _run(
     """
     m = rows.shape[1]
     for step in range(steps + min(len(out), 1)):
-        _prepare(weight, mean, covariance, level, centre, factor, moments, L, column)
+        _prepare(weight, mean, covariance, form, moments, L)
         for start in range(0, m, AT_ONCE):
             n = min(AT_ONCE, m - start)
-            _joint(rows, start, n, level, centre, factor, shares)
-            _share(level, shares, n)
+            _joint(rows, start, n, form, shares)
+            _share(form, shares, n)
             if step < steps:
-                _add_moments(rows, start, n, level, centre, shares, moments)
+                _add_moments(rows, start, n, form, shares, moments)
             else:
                 _take_logs(shares, n, out[start : start + n])
         if step < steps:
-            _maximise(moments, centre, weight, mean, covariance, L)
+            _maximise(moments, form, weight, mean, covariance, L)
 
 
 @fast_inline
-def _prepare(
-    weight: Any, mean: Any, covariance: Any, level: Any, centre: Any, factor: Any, moments: Any, L: Any, column: Any
-) -> None:
-    """For each component: log2 of its density at the mean, and the factor that whitens, scaled for powers of two."""
-    s = len(L)
+def _prepare(weight: Any, mean: Any, covariance: Any, form: Any, moments: Any, L: Any) -> None:
+    """For each component, the factor that whitens, scaled for powers of two, and in the last row: mean, and level.
+
+    The level is the log2 of its density, times its weight, at the mean. Moments are zeros again.
+    """
+    s, column = L.shape[1], L[L.shape[1]]
     for g in range(len(weight)):
-        level[g] = DEAD
+        form[g, s, s] = DEAD
         for r in range(s + 1):
             for c in range(s + 1):
                 moments[g, r, c] = 0.0
         for r in range(s):
-            centre[g, r] = mean[g, r]
+            form[g, s, r] = mean[g, r]
         if weight[g] <= 0:
             continue
         _cholesky(covariance[g], L)
@@ -209,8 +204,8 @@ def _prepare(
                     column[r] -= L[r, i] * column[i]
                 column[r] /= L[r, r]
             for r in range(c, s):
-                factor[g, r, c] = F32(column[r] * np.sqrt(HALF_LOG2_E))
-        level[g] = F32(constant)
+                form[g, r, c] = F32(column[r] * np.sqrt(HALF_LOG2_E))
+        form[g, s, s] = F32(constant)
 
 
 @fast_part
@@ -232,13 +227,12 @@ def _cholesky(covariance: Any, L: Any) -> bool:  # in; out
 
 def _make_proper(covariance: NDArray[np.float64]) -> None:
     """Add to the variances: what a spread of 1 asks for, and as much of their own as rounding makes necessary."""
-    _regularise_all(covariance[None], np.zeros_like(covariance))
+    _regularise_one(covariance, np.empty((len(covariance) + 1, len(covariance))))
 
 
 @fast_loop
-def _regularise_all(covariances: Any, L: Any) -> None:  # in, out; scratch
-    for g in range(len(covariances)):
-        _regularise(covariances[g], L)
+def _regularise_one(covariance: Any, L: Any) -> None:  # in, out; scratch
+    _regularise(covariance, L)
 
 
 @fast_part
@@ -255,21 +249,22 @@ def _regularise(covariance: Any, L: Any) -> None:  # in, out; scratch
 
 
 @fast_inline
-def _joint(rows: Any, start: int, n: int, level: Any, centre: Any, factor: Any, shares: Any) -> None:
+def _joint(rows: Any, start: int, n: int, form: Any, shares: Any) -> None:
     """shares[g, i] = log2 of weight times density of row start + i in component g."""
-    s, whitened = len(rows), shares[len(level) + 2, :n]
-    for g in range(len(level)):
-        if level[g] == DEAD:
+    s, whitened = len(rows), shares[len(form) + 2, :n]
+    for g in range(len(form)):
+        level = form[g, s, s]
+        if level == DEAD:
             continue
         out = shares[g, :n]
         for i in range(n):
-            out[i] = level[g]
+            out[i] = level
         for r in range(s):
-            a, mu, column = factor[g, r, 0], centre[g, 0], rows[0, start : start + n]
+            a, mu, column = form[g, r, 0], form[g, s, 0], rows[0, start : start + n]
             for i in range(n):
                 whitened[i] = a * (column[i] - mu)
             for c in range(1, r + 1):
-                a, mu, column = factor[g, r, c], centre[g, c], rows[c, start : start + n]
+                a, mu, column = form[g, r, c], form[g, s, c], rows[c, start : start + n]
                 for i in range(n):
                     whitened[i] += a * (column[i] - mu)
             for i in range(n):
@@ -277,18 +272,18 @@ def _joint(rows: Any, start: int, n: int, level: Any, centre: Any, factor: Any, 
 
 
 @fast_inline
-def _share(level: Any, shares: Any, n: int) -> None:
+def _share(form: Any, shares: Any, n: int) -> None:
     """shares[g, i] -> 2^(shares[g, i] - top[i]), top[i] their largest, total[i] their sum."""
-    top, total = shares[len(level), :n], shares[len(level) + 1, :n]
+    s, top, total = form.shape[1] - 1, shares[len(form), :n], shares[len(form) + 1, :n]
     for i in range(n):
         top[i], total[i] = DEAD, F32(0.0)
-    for g in range(len(level)):
-        if level[g] != DEAD:
+    for g in range(len(form)):
+        if form[g, s, s] != DEAD:
             row = shares[g, :n]
             for i in range(n):
                 top[i] = max(top[i], row[i])
-    for g in range(len(level)):
-        if level[g] == DEAD:
+    for g in range(len(form)):
+        if form[g, s, s] == DEAD:
             continue
         row = shares[g, :n]
         for i in range(n):
@@ -313,13 +308,13 @@ def _take_logs(shares: Any, n: int, out: Any) -> None:
 
 
 @fast_part
-def _add_moments(rows: Any, start: int, n: int, level: Any, centre: Any, shares: Any, moments: Any) -> None:
+def _add_moments(rows: Any, start: int, n: int, form: Any, shares: Any, moments: Any) -> None:
     """Add sum_i share_i (x_i, 1) (x_i, 1)', x_i the row minus the component's centre: the lower triangle."""
-    s, part, weighted = len(rows), shares[len(level) + 1, :n], shares[len(level) + 2, :n]
+    s, part, weighted = len(rows), shares[len(form) + 1, :n], shares[len(form) + 2, :n]
     for i in range(n):
         part[i] = F32(1.0) / part[i]
-    for g in range(1, len(level)):
-        if level[g] == DEAD:
+    for g in range(1, len(form)):
+        if form[g, s, s] == DEAD:
             continue
         share = shares[g, :n]
         sum_ = F32(0.0)
@@ -328,14 +323,14 @@ def _add_moments(rows: Any, start: int, n: int, level: Any, centre: Any, shares:
             sum_ += share[i]
         moments[g, s, s] += sum_
         for r in range(s):
-            column, mu = rows[r, start : start + n], centre[g, r]
+            column, mu = rows[r, start : start + n], form[g, s, r]
             sum_ = F32(0.0)
             for i in range(n):
                 weighted[i] = share[i] * (column[i] - mu)
                 sum_ += weighted[i]
             moments[g, s, r] += sum_
             for c in range(r + 1):
-                column, mu = rows[c, start : start + n], centre[g, c]
+                column, mu = rows[c, start : start + n], form[g, s, c]
                 sum_ = F32(0.0)
                 for i in range(n):
                     sum_ += weighted[i] * (column[i] - mu)
@@ -343,9 +338,9 @@ def _add_moments(rows: Any, start: int, n: int, level: Any, centre: Any, shares:
 
 
 @fast_inline
-def _maximise(moments: Any, centre: Any, weight: Any, mean: Any, covariance: Any, L: Any) -> None:
+def _maximise(moments: Any, form: Any, weight: Any, mean: Any, covariance: Any, L: Any) -> None:
     """Weights, means and covariances from the moments; a component with too few rows is dropped, but for the last."""
-    s = len(L)
+    s = L.shape[1]
     total = _drop_small(moments, s)
     for g in range(1, len(weight)):
         count = moments[g, s, s]
@@ -353,7 +348,7 @@ def _maximise(moments: Any, centre: Any, weight: Any, mean: Any, covariance: Any
         if count == 0:
             continue
         for r in range(s):
-            mean[g, r] = centre[g, r] + moments[g, s, r] / count
+            mean[g, r] = form[g, s, r] + moments[g, s, r] / count
             for c in range(r + 1):
                 moment = moments[g, r, c] - moments[g, s, r] * moments[g, s, c] / count
                 covariance[g, r, c] = covariance[g, c, r] = moment / count
@@ -381,26 +376,38 @@ def _split(
     which = np.arange(1, 2 * len(weight)) // 2  # 0, 1, 1, 2, 2, ...
     weights, means, covariances = np.zeros(len(which)), mean[which], covariance[which]
     weights[0], weights[1::2] = weight[0], weight[1:]
-    L = np.zeros_like(covariance[0])
+    lengths, axes = np.zeros(len(weight)), np.empty(mean.shape)
     for g in range(1, len(weight)):
         if weight[g] >= 2 * least:
-            a, b = 2 * g - 1, 2 * g + 1
-            weights[a:b] = weight[g] / 2
+            weights[2 * g - 1 : 2 * g + 1] = weight[g] / 2
             # LAPACK by hand: numba takes a second to compile a call of it.
-            lengths, axes, _ = dsyevd(covariance[g], lower=1)
-            _move_apart(means[a:b], covariances[a:b], lengths[-1], axes[:, -1])
-            _regularise_all(covariances[a:b], L)
+            values, vectors, _ = dsyevd(covariance[g], lower=1)
+            lengths[g], axes[g] = values[-1], vectors[:, -1]
+    _move_apart(weights, means, covariances, lengths, axes, np.empty((mean.shape[1] + 1, mean.shape[1])))
     return weights, means, covariances
 
 
 @fast_loop
-def _move_apart(means: Any, covariances: Any, length: float, axis: Any) -> None:  # in, out: means, covariances
-    """Two equal components to either side along an axis, narrower by as much as their distance explains."""
-    for r in range(len(axis)):
-        step = np.sqrt(SPLIT * length) * axis[r]
-        means[0, r] -= step
-        means[1, r] += step
-        for c in range(len(axis)):
-            along = SPLIT * length * axis[r] * axis[c]
-            covariances[0, r, c] -= along
-            covariances[1, r, c] -= along
+def _move_apart(
+    weights: Any,  # in: 0 where the second of two halves is not needed
+    means: Any,  # in, out
+    covariances: Any,  # in, out
+    lengths: Any,  # in: largest variance of each component that is halved, in any direction
+    axes: Any,  # in: that direction
+    L: Any,  # scratch
+) -> None:
+    """Halves to either side along the longest axis, narrower by as much as their distance explains."""
+    for g in range(1, len(lengths)):
+        a, b = 2 * g - 1, 2 * g
+        if weights[b] == 0:
+            continue
+        for r in range(axes.shape[1]):
+            step = np.sqrt(SPLIT * lengths[g]) * axes[g, r]
+            means[a, r] -= step
+            means[b, r] += step
+            for c in range(axes.shape[1]):
+                along = SPLIT * lengths[g] * axes[g, r] * axes[g, c]
+                covariances[a, r, c] -= along
+                covariances[b, r, c] -= along
+        for half in range(a, b + 1):
+            _regularise(covariances[half], L)

@@ -259,7 +259,8 @@ def _in_parts(
 
 def _log_kernel_sums_of_ladder_part(n_bandwidths: int, rows: Matrix, columns: Matrix, rate: float) -> Matrix:
     out = np.empty((n_bandwidths, len(rows)))
-    kernels.log_kernel_sums_of_ladder(np.ascontiguousarray(rows), columns, rate, out)
+    every, totals, scratch = np.arange(len(columns)), np.empty(n_bandwidths), kernels.kept_distances(columns.shape[1])
+    kernels.log_kernel_sums_of_ladder(np.ascontiguousarray(rows), columns, rate, out, every, totals, *scratch)
     return out
 
 
