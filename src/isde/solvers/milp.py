@@ -44,7 +44,7 @@ WIDEN = 1.5
 FIRST_GAP = 1e-4
 """Nats. Linear relaxations that are not tight miss by more than this."""
 
-FARTHEST = 1 << 61
+LARGEST_TOTAL = 1 << 61
 """No limit goes beyond: sums of slacks must stay within 64 bits."""
 
 INFEASIBLE = 2
@@ -109,7 +109,7 @@ def search_outwards(weights: Weights, search: Search, n: int, most: int) -> list
 def _largest_total(search: Search) -> int:
     """No partition wastes more."""
     usable = search.slacks[search.slacks < NEVER]
-    return min(FARTHEST, search.family.n_columns * (int(usable.max()) + search.fee))
+    return min(LARGEST_TOTAL, search.family.n_columns * (int(usable.max()) + search.fee))
 
 
 def _wider(weights: Weights, limit: int, most: int) -> int:

@@ -32,7 +32,7 @@ become whole numbers, and the rounding of d prices stays below one unit of weigh
 NEVER = np.iinfo(np.int64).max
 """The slack of a subset that must not be a block."""
 
-FARTHEST = 1 << 62
+LARGEST_SUM = 1 << 62
 """Prices whose sizes add up to more are not used: sums of prices, fees and weights must stay within 64 bits."""
 
 RAISED_AT_ONCE = 256
@@ -76,11 +76,11 @@ def witnessed(weights: Weights, witness: Witness) -> Prices | None:
     """
     ratio = witness.unit / (weights.unit / STEP)
     columns, fee = witness.prices, witness.fee
-    if len(columns) != weights.family.n_columns or not 1 / FARTHEST < ratio < FARTHEST:
+    if len(columns) != weights.family.n_columns or not 1 / LARGEST_SUM < ratio < LARGEST_SUM:
         return None
     if ratio != 1:
-        columns = np.rint(np.clip(columns * ratio, -FARTHEST, FARTHEST)).astype(np.int64)
-        fee = int(min(fee * ratio, FARTHEST))
+        columns = np.rint(np.clip(columns * ratio, -LARGEST_SUM, LARGEST_SUM)).astype(np.int64)
+        fee = int(min(fee * ratio, LARGEST_SUM))
     return raised(weights, columns, fee)
 
 
@@ -102,7 +102,7 @@ def raised(weights: Weights, prices: NDArray[np.int64], fee: int) -> Prices | No
 
 
 def _fit(weights: Weights, columns: list[int], fee: int) -> bool:
-    return sum(map(abs, columns)) + fee * (weights.max_blocks or 0) < FARTHEST
+    return sum(map(abs, columns)) + fee * (weights.max_blocks or 0) < LARGEST_SUM
 
 
 def _slacks(weights: Weights, columns: list[int], fee: int) -> NDArray[np.int64]:

@@ -144,7 +144,7 @@ def _by_prices(claim: _Claim, prices: Prices) -> Verdict:
     if gap <= PROOF_TOLERANCE:
         return Verdict(gap)
     most = prices.bound - STEP * weights.next_gain(weights.of(claim.partition))
-    if claim.rank > MOST_RANK or most > milp.FARTHEST:
+    if claim.rank > MOST_RANK or most > milp.LARGEST_TOTAL:
         return Verdict(gap)
     search = milp.search_within(weights, prices, milp.possible_blocks(weights, claim.rank), MOST_NODES)
     try:
