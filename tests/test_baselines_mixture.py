@@ -112,7 +112,7 @@ def test_a_mixture_that_did_not_converge_gets_one_warning_with_the_remedy(cluste
 
 
 def test_fewer_rows_than_folds_get_a_warning(rng):
-    with pytest.warns(ISDEWarning, match="Only 5 rows to fit on for cv=7 folds"):
+    with pytest.warns(ISDEWarning, match="Only 5 rows to fit on, and cv=7"):
         GaussianMixtureCV(1, cv=7, random_state=0).fit(rng.normal(size=(5, 1)))
 
 

@@ -513,7 +513,7 @@ def test_few_rows_are_no_obstacle(rng, split, n):
 
 def test_fewer_rows_than_folds_are_said(rng):
     X = rng.normal(size=(20, 2))
-    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on for cv=5 folds"):
+    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on, and cv=5"):
         score_subsets(X[:4], X[4:], max_block_size=2, marginal="copula")
 
 

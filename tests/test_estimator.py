@@ -395,7 +395,7 @@ def test_a_tied_column_is_named_in_a_warning(rows):
 
 
 def test_fewer_rows_than_folds_get_a_warning(rows):
-    with pytest.warns(ISDEWarning, match="Only 3 rows to fit on for cv=5 folds"):
+    with pytest.warns(ISDEWarning, match="Only 3 rows to fit on, and cv=5"):
         ISDE(1, bandwidths=[0.2], split="paper", random_state=0).fit(rows[:6])
 
 

@@ -129,7 +129,7 @@ def test_a_column_without_a_best_bandwidth_is_named_in_a_warning(rng):
 
 
 def test_fewer_rows_than_folds_mean_fewer_folds_and_a_warning(rows):
-    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on for cv=5 folds: 4 folds are used"):
+    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on, and cv=5: 4 folds are used"):
         assert_kde_scores_equal_the_oracle(rows[:4, :2], rows[4:30, :2], 2, GRID)
 
 

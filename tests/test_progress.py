@@ -102,7 +102,7 @@ def test_the_core_needs_no_click():
 import sys
 sys.modules["click"] = None
 from isde import ISDE, load, synthetic, inspection, plots, partitions
-import isde.comparison, isde.reproduction, isde.data.readers
+import isde.comparison, isde.paper, isde.data.readers
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
 
@@ -132,14 +132,9 @@ class Fitted(CallbackSupport):
 
 
 def test_warnings_point_at_the_line_that_called_isde(rng):
-    class Heard(CallbackSupport, ISDE):
-        fit = heard_by_callbacks(ISDE.fit)
-
-    columns = rng.normal(size=(60, 2)).round()
-    for estimator in (ISDE(marginal="gaussian", split="paper"), Heard(marginal="gaussian", split="paper")):
-        with pytest.warns(ISDEWarning, match="Repeated values") as caught:
-            estimator.fit(columns)
-        assert {warning.filename for warning in caught} == {__file__}
+    with pytest.warns(ISDEWarning, match="Repeated values") as caught:
+        ISDE(marginal="gaussian", split="paper").fit(rng.normal(size=(60, 2)).round())
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 class Callback:
@@ -188,6 +183,15 @@ def test_callbacks_hear_of_every_piece_of_work(capsys, verbose):
         "teardown",
     ]
     assert capsys.readouterr().err == "fitting\n" * verbose  # bars are the callbacks', talk is not
+
+
+@pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn has callbacks from 1.9 on.")
+def test_callbacks_hear_how_far_the_scoring_of_a_table_is(rng):
+    callback = Callback()
+    ISDE(2, marginal="gaussian", random_state=0).set_callbacks(callback).fit(rng.normal(size=(60, 3)))
+    assert callback.heard[:3] == ["setup", ("begin", "fit", None), ("begin", "Scoring 6 subsets on 20 splits", 100)]
+    assert ("end", "Scoring 6 subsets on 20 splits", 100) in callback.heard
+    assert callback.heard[-1] == "teardown"
 
 
 @pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn has callbacks from 1.9 on.")

@@ -609,6 +609,6 @@ def test_the_bandwidths_given_are_those_of_the_own_scale(rng):
 @pytest.mark.parametrize("family", [CopulaStack(), ScalesStack()])
 def test_fewer_rows_than_folds_mean_fewer_folds_and_a_warning(rng, family):
     X = skewed(rng, 4)
-    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on for cv=5 folds"):
+    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on, and cv=5"):
         block = fit_one(family, X)
     assert np.isfinite(block.score_samples(X)).all()

@@ -564,7 +564,7 @@ def test_one_far_row_among_those_fitted_costs_the_others_little(rng, far):
 
 
 def test_fewer_rows_than_folds_are_said_for_a_block_too(rows):
-    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on for cv=5 folds"):
+    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on, and cv=5"):
         fit_one(StackMarginal(), rows[:4])
 
 
@@ -598,7 +598,7 @@ def test_bandwidths_must_be_positive_numbers(rows, bandwidths):
 
 
 def test_fewer_rows_than_folds_mean_fewer_folds_and_a_warning(rows):
-    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on for cv=5 folds"):
+    with pytest.warns(ISDEWarning, match="Only 4 rows to fit on, and cv=5"):
         table = score_subsets(rows[:4], rows[4:], max_block_size=3, marginal="stack")
     assert np.isfinite(table.scores).all()
 

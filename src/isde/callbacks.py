@@ -25,6 +25,8 @@ except ImportError:
 else:
     HAS_CALLBACKS = True
 
+__all__ = ["HAS_CALLBACKS", "CallbackReporter", "CallbackSupport", "heard_by_callbacks"]
+
 MOST_STEPS = 100
 """A callback hears of so many parts of a piece of work: each is an object that scikit-learn keeps until the end."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,7 +17,7 @@ from isde.archive import Arrays, write_archive
 from isde.data.checks import check_columns, check_finite, check_numeric_frame
 from isde.data.table import Table, default_names
 from isde.density import ProductDensity, Scaling
-from isde.errors import InputError, ISDEWarning
+from isde.errors import InputError, warn
 from isde.marginals import MARGINAL_NAMES
 from isde.partitions import RandomState
 from isde.scores import SubsetScores, warn_unsettled
@@ -189,11 +188,9 @@ def _params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(split, float | str | None):
         result["split"] = _splitter_to_json(split)
         if result["split"] is None:
-            warnings.warn(
+            warn(
                 f"split={split!r} cannot be saved: the model read from the file has its density and scores, but "
-                f"set its split before `fit` or `stability`, which use {DEFAULT_SPLIT!r} otherwise.",
-                ISDEWarning,
-                stacklevel=4,
+                f"set its split before `fit` or `stability`, which use {DEFAULT_SPLIT!r} otherwise."
             )
     return {name: v.item() if isinstance(v, np.generic) else v for name, v in result.items()}
 

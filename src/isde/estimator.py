@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from isde.archive import Arrays
+from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.data.checks import tied_columns, warn_far_rows
 from isde.density import fit_product, scaling_for
 from isde.density_estimator import SubsetScoreEstimator, over, under
-from isde.errors import ISDEWarning
+from isde.errors import ISDEWarning, warn
 from isde.marginals import DEFAULT_MARGINAL
 from isde.partitions import RandomState
 from isde.progress import say
@@ -30,7 +31,7 @@ Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
 
-class ISDE(SubsetScoreEstimator):
+class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
     """Independence Structure Density Estimation.
 
     Finds the partition of the columns into independent blocks of at most `max_block_size` that maximises the held-out
@@ -135,6 +136,7 @@ class ISDE(SubsetScoreEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @heard_by_callbacks
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> ISDE:
         """Score every subset, select the best partition, fit its blocks on all rows.
 
@@ -214,12 +216,10 @@ class ISDE(SubsetScoreEstimator):
         """Log-density of each row in each block, shape (n rows, n blocks); adds up to `score_samples`."""
         check_is_fitted(self)
         if self.tied_:
-            warnings.warn(
+            warn(
                 f"Repeated values in {', '.join(self.tied_[:5])}: their order was drawn at random to find the blocks, "
                 "which does no harm, but no density exists there, and log-densities say how narrow the narrowest "
-                "kernels are: leave such columns out, or add noise of the size of their rounding.",
-                ISDEWarning,
-                stacklevel=2,
+                "kernels are: leave such columns out, or add noise of the size of their rounding."
             )
         return super().score_blocks(X)
 
@@ -232,12 +232,10 @@ class ISDE(SubsetScoreEstimator):
         if self.selection_.score == -np.inf:
             blocks = [block for block in self.selection_.partition if self.subset_scores_[block] == -np.inf]
             culprits = ", ".join(repr(self._names()[c]) for block in blocks for c in block)
-            warnings.warn(
+            warn(
                 f"Every partition scores -inf, since {culprits} had no density in some split of the rows: a single "
                 "value there, or too few rows to fit on. Leave such columns out, fit on more rows, or use another "
-                "marginal.",
-                ISDEWarning,
-                stacklevel=3,
+                "marginal."
             )
 
     def _warn_larger_blocks(self, scoring: Scoring, rows: Matrix) -> None:
@@ -251,11 +249,9 @@ class ISDE(SubsetScoreEstimator):
         joined = max((one for one in found if one is not None), key=lambda one: one.gain, default=None)
         if joined is not None:
             block, column = self.subset_scores_.label(joined.block), self._names()[joined.column]
-            warnings.warn(
+            warn(
                 f"{block} is as large as max_block_size={k} allows, and {column!r} would gain {joined.gain:.3g} nats "
-                f"by joining it, more than chance gives: try max_block_size={k + 1}.",
-                ISDEWarning,
-                stacklevel=3,
+                f"by joining it, more than chance gives: try max_block_size={k + 1}."
             )
 
     def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -14,7 +13,7 @@ import numpy as np
 from isde.archive import Arrays, write_archive
 from isde.arrays import Vector, read_only
 from isde.data.table import default_names
-from isde.errors import InputError, ISDEWarning
+from isde.errors import InputError, warn
 from isde.subsets import Subset, SubsetFamily
 
 ALIGNED = ("scores", "bandwidths", "errors", "gain_errors", "charges")
@@ -210,11 +209,9 @@ def warn_unsettled(scores: SubsetScores) -> None:
     """Warn, naming the columns, where the default grid of bandwidths could not grow far enough."""
     if scores.unsettled:
         names = ", ".join(repr(scores.names[c]) for c in scores.unsettled)
-        warnings.warn(
+        warn(
             f"The best bandwidth for {names} lies beyond the widest grid: repeated values or far outliers; "
-            "leave the column out, transform it, or pass bandwidths=.",
-            ISDEWarning,
-            stacklevel=3,
+            "leave the column out, transform it, or pass bandwidths=."
         )
 
 

@@ -7,7 +7,6 @@ splits, keep independent blocks apart; a larger share to fit on keeps weak depen
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from isde.arrays import IntVector, Matrix, Positions
-from isde.errors import ISDEWarning
+from isde.errors import warn
 from isde.partitions import RandomState
 
 Split = tuple[Positions, Positions]
@@ -124,8 +123,4 @@ def fold_numbers(n_rows: int, cv: int) -> IntVector:
 def warn_few_rows(n_rows: int, cv: int) -> None:
     """Warn where there are fewer rows than folds; one alone is refused (`contiguous_folds`)."""
     if 1 < n_rows < cv:
-        warnings.warn(
-            f"Only {n_rows} rows to fit on for cv={cv} folds: {n_rows} folds are used; give more rows or a smaller cv.",
-            ISDEWarning,
-            stacklevel=3,
-        )
+        warn(f"Only {n_rows} rows to fit on, and cv={cv}: {n_rows} folds are used; give more rows or a smaller cv.")

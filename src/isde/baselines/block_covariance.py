@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from isde.archive import Arrays
 from isde.baselines.covariance import GaussianEstimator
 from isde.density import fit_product, scaling_for
 from isde.density_estimator import one_of, over, under
-from isde.errors import ISDEWarning
+from isde.errors import warn
 from isde.marginals import resolve_marginal
 from isde.marginals.gaussian import log_determinants
 from isde.partitions import Block, Partition
@@ -155,11 +154,9 @@ class BlockDiagonalGaussian(GaussianEstimator):
         if self.criterion == "slope" and len(dimensions) >= FEWEST_FOR_A_SLOPE:
             return slope_by_regression(dimensions, log_likelihoods)
         if self.criterion == "slope":
-            warnings.warn(
+            warn(
                 f"{len(dimensions)} nested partitions are too few for a regression: criterion='jump' is used; "
-                f"{FEWEST_FOR_A_SLOPE} columns or more make enough.",
-                ISDEWarning,
-                stacklevel=4,
+                f"{FEWEST_FOR_A_SLOPE} columns or more make enough."
             )
         return slope_by_jump(dimensions, log_likelihoods)
 

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 from scipy.special import rel_entr
 
 from isde.archive import Arrays
+from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.density import ProductDensity, Scaling, scaling_for
 from isde.density_estimator import SubsetScoreEstimator, over, under
 from isde.errors import InputError
@@ -69,7 +70,7 @@ class Forest:
         return [first, *rest]
 
 
-class ForestDensity(SubsetScoreEstimator):
+class ForestDensity(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
     """Forest Density Estimation (Liu et al., 2011), as the paper compares it with ISDE.
 
     Each pair of columns weighs what it gains, score(i, j) - score(i) - score(j), with the scores of ISDE's table; the
@@ -157,6 +158,7 @@ class ForestDensity(SubsetScoreEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @heard_by_callbacks
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> ForestDensity:
         """Score columns and pairs, find the heaviest forest, fit its pairs on all rows.
 

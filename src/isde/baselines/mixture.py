@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from isde.archive import Arrays
+from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.density import ProductDensity, Scaling
 from isde.density_estimator import DensityEstimator, one_of, over, under
 from isde.engine.direct import Folds
-from isde.errors import InputError, ISDEWarning
+from isde.errors import InputError, warn
 from isde.marginals.mixture import MixtureBlock
 from isde.partitions import RandomState
 from isde.progress import progress_bar
@@ -49,7 +50,7 @@ class ComponentSearch:
         return int(self.n_components[np.argmax(self.scores)])
 
 
-class GaussianMixtureCV(DensityEstimator):
+class GaussianMixtureCV(CallbackSupport, DensityEstimator):  # type: ignore[misc]
     """Mixture of Gaussians with full covariances, the number of components by cross-validated log-likelihood.
 
     scikit-learn's `GaussianMixture`, fitted for 1, 2, ... components; the search ends early where five larger sizes
@@ -122,6 +123,7 @@ class GaussianMixtureCV(DensityEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @heard_by_callbacks
     def fit(self, X: Any, y: Any = None) -> GaussianMixtureCV:
         """Score each number of components, fit the best one on all rows."""
         X = self._check(X, reset=True)
@@ -191,11 +193,9 @@ class GaussianMixtureCV(DensityEstimator):
 
     def _warn_unconverged(self, mixture: GaussianMixture) -> None:
         if not mixture.converged_:
-            warnings.warn(
+            warn(
                 f"EM did not converge within max_iter={self.max_iter} steps for the {mixture.n_components} components "
-                "chosen: raise max_iter.",
-                ISDEWarning,
-                stacklevel=3,
+                "chosen: raise max_iter."
             )
 
     @property

@@ -25,6 +25,7 @@ from typing import Any
 
 from isde import __version__
 from isde.errors import InputError, ISDEWarning
+from isde.files import whole_file
 from isde.paper.item import Item, Results, Row, Settings, Step
 from isde.progress import say
 
@@ -227,9 +228,8 @@ def _to_csv(rows: Sequence[Row]) -> str:
 def replace_file(path: Path, content: bytes) -> None:
     """Write beside, then put in place: whoever stops the run, the file is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    staging = path.with_name(f".{path.name}.part")
-    staging.write_bytes(content)
-    os.replace(staging, path)
+    with whole_file(path) as file:
+        file.write(content)
 
 
 def _processor() -> str:
