@@ -176,7 +176,7 @@ def _run(
             _maximise(moments, form, weight, mean, covariance, L)
 
 
-@fast_inline
+@fast_part
 def _prepare(weight: Any, mean: Any, covariance: Any, form: Any, moments: Any, L: Any) -> None:
     """For each component, the factor that whitens, scaled for powers of two, and in the last row: mean, and level.
 
@@ -337,7 +337,7 @@ def _add_moments(rows: Any, start: int, n: int, form: Any, shares: Any, moments:
                 moments[g, r, c] += sum_
 
 
-@fast_inline
+@fast_part
 def _maximise(moments: Any, form: Any, weight: Any, mean: Any, covariance: Any, L: Any) -> None:
     """Weights, means and covariances from the moments; a component with too few rows is dropped, but for the last."""
     s = L.shape[1]
@@ -380,7 +380,7 @@ def _split(
     for g in range(1, len(weight)):
         if weight[g] >= 2 * least:
             weights[2 * g - 1 : 2 * g + 1] = weight[g] / 2
-            # LAPACK by hand: numba takes a second to compile a call of it.
+            # LAPACK by hand: numba takes half a second to compile a call of it.
             values, vectors, _ = dsyevd(covariance[g], lower=1)
             lengths[g], axes[g] = values[-1], vectors[:, -1]
     _move_apart(weights, means, covariances, lengths, axes, np.empty((mean.shape[1] + 1, mean.shape[1])))
