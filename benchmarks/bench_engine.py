@@ -372,18 +372,20 @@ def memory() -> None:
 
 
 def compilation() -> None:
-    """The first call ever on a machine."""
-    print("\ncompilation: seconds for the first calls with an empty cache, and with a full one (bar: a few)")
+    """The first call ever on a machine: processor time of a first process beyond that of a second one."""
+    print("\ncompilation: busy seconds of processes that fit once, from an empty cache and from a full one")
     code = (
-        "import time, numpy as np; from isde import fit_blocks, score_subsets;"
-        "X = np.random.default_rng(0).random((200, 4)); t = time.process_time();"
-        "score_subsets(X[:100], X[100:], max_block_size=3); u = time.process_time();"
-        "fit_blocks(X, [(0, 1), (2, 3)]).score_samples(X);"
-        "print(f'  busy: score_subsets {u - t:.1f}, score_samples {time.process_time() - u:.1f}', flush=True)"
+        "import time, warnings; from isde import ISDE; from isde.synthetic import make_structured;"
+        "warnings.simplefilter('ignore'); X, _ = make_structured([2, 2, 1], 300, random_state=0);"
+        "ISDE({}random_state=0).fit(X); print(time.process_time())"
     )
-    with tempfile.TemporaryDirectory() as cache:
-        for _ in range(2):
-            subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "NUMBA_CACHE_DIR": cache})
+    for name, options, bar in (("the default", "", " (bar 6)"), ("marginal='kde'", "marginal='kde', ", "")):
+        with tempfile.TemporaryDirectory() as cache:
+            command = [sys.executable, "-c", code.format(options)]
+            first, second = (
+                float(subprocess.check_output(command, env={**os.environ, "NUMBA_CACHE_DIR": cache})) for _ in range(2)
+            )
+        print(f"  {name:16} {first:.1f} and {second:.1f}: {first - second:.1f} to compile{bar}")
 
 
 def densities() -> None:

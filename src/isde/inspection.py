@@ -9,11 +9,11 @@ from math import fsum
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from isde.density import as_matrix, fit_blocks
+from isde.engine.jit import loop
 from isde.errors import InputError, ISDEError, ISDEWarning
 from isde.estimator import ISDE
 from isde.partitions import Partition, count_partitions
@@ -209,7 +209,7 @@ def _score(table: SubsetScores, masks: NDArray[np.uint32]) -> float:
     return fsum(table[block] for block in _partition(masks))
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _visit(
     scores: NDArray[np.float64],  # in: by bit mask; NaN: no block
     edges: NDArray[np.float64],  # in: of the bins; the first one is the least score

@@ -9,10 +9,12 @@ processors) and never an overflow, over a range of 2^-119 to 1 for each factor.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from isde.engine.jit import fast_inline, fast_loop, fast_part
 
 F32 = np.float32
 SCALE_BITS = 57
@@ -27,6 +29,7 @@ TRUST = 1e6
 LOGS_AT_ONCE = 16
 SUM_BITS = 76
 SUM_RESCALE = 2.0**-SUM_BITS
+PRODUCT_BITS = 2.0 * SCALE_BITS - SUM_BITS
 """Sixteen trusted sums are multiplied in float64 before one logarithm: each lies between 2^15 (one centre, one column)
 and 2^134 (a million centres), rescaled between 2^-61 and 2^58."""
 
@@ -44,17 +47,59 @@ LEFT, RIGHT = 4, 2
 """Rows of a register block: 4 x 2 float32 vectors of sums. Measured against 4x3, 2x4, 6x2, 4x4 and 1x8 on AVX2: 0.77 to
 0.99 of the large-matrix sgemm rate at all shapes in use; 4x4 spills (0.6)."""
 
-# Sums may be reordered for vectors; no NaN and no infinity gets in, since data are checked before.
-fast = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "nnan"}, error_model="numpy")
+
+class Recipe(NamedTuple):
+    """Which rows a tile makes, and which of them it multiplies: see `plan.Tile`."""
+
+    groups: Any  # columns of each squared distance, padded with -1, (G, width)
+    parent: Any  # of the rows to be made, (R,)
+    group: Any
+    left_parent: Any  # of the lefts, (Q, 4)
+    left_group: Any
+    quad: Any  # lefts of each register block, (B,)
+    right: Any  # its rights, (B, 2)
 
 
-@fast
+class Asked(NamedTuple):
+    """Which sums, for which bandwidths; by bandwidth, then register block."""
+
+    rates: Any  # log2(e) / (2 h^2) for each bandwidth, float32
+    shrinks: Any  # what the centres are multiplied with for each bandwidth
+    needed: Any  # which kernels and made rows a bandwidth needs, (H, G + R)
+    left_needed: Any  # which lefts it needs, (H, Q, 4)
+    first: Any  # bandwidth h has the entries first[h] to first[h + 1], (H + 1,)
+    block: Any  # register block of each entry, (A,)
+    wanted: Any  # which of its sums, (A, 8)
+    whole: Any  # wanted.all(axis=1)
+
+
+class Scratch(NamedTuple):
+    """What is written on the way."""
+
+    distances: Any  # squared, (G, L) float32
+    rows: Any  # kernels, made rows, four lefts, over a chunk of fitting rows, (G + R + 4, chunk) float32
+    left: Any  # rows of the four lefts at hand, (4,)
+    sums: Any  # (A, 8) float64, zeros at the start
+    products: Any  # (A, 8) float64, ones at the start
+
+
+class Found(NamedTuple):
+    """What is known of each sum; zeros at the start."""
+
+    logs: Any  # sum over queries of log2 of the trusted sums, (A, 8) float64
+    doubtful: Any  # number of queries whose sum is not trusted, (A, 8)
+    listed: Any  # the first few of those queries, (A, 8, capacity)
+
+
+@fast_inline
 def _scaled_kernel(D: Any, rate: Any, E: Any) -> None:  # in: D, rate; out: E
-    """E[j] = 2^57 exp2(-rate D[j]), flushed; a polynomial, since numba has no vector exp2.
+    """E[j] = 2^57 exp2(-rate D[j]), flushed, and 0 beyond D; a polynomial, since numba has no vector exp2.
 
     Even and odd powers are summed apart (Estrin): chains of dependent operations, not their number, are the limit.
     """
-    for j in range(len(E)):
+    for j in range(len(D), len(E)):
+        E[j] = F32(0.0)
+    for j in range(len(D)):
         x = max(-rate * D[j], F32(-120.0))  # beyond: flushed anyway
         whole = np.floor(x + F32(0.5))
         t = x - whole  # in [-1/2, 1/2]
@@ -65,7 +110,7 @@ def _scaled_kernel(D: Any, rate: Any, E: Any) -> None:  # in: D, rate; out: E
         E[j] = v if v >= FLUSH else F32(0.0)
 
 
-@fast
+@fast_inline
 def _squared_distances(query: Any, centres: Any, shrink: float, columns: Any, D: Any) -> None:  # in: ...; out: D
     """D = ((query[columns, None] - shrink * centres[columns]) ** 2).sum(0) as float32; columns end at -1.
 
@@ -84,17 +129,19 @@ def _squared_distances(query: Any, centres: Any, shrink: float, columns: Any, D:
                     D[j] += difference * difference
 
 
-@fast
-def _multiply_rows(a: Any, b: Any, out: Any) -> None:  # in: a, b; out
-    """out = a b / 2^57, flushed: the scaled product of two scaled rows."""
+@fast_part
+def _multiply_rows(rows: Any, left: int, right: int, target: int) -> None:  # in, out: rows
+    """rows[target] = rows[left] rows[right] / 2^57, flushed: the scaled product of two scaled rows."""
+    a, b, out = rows[left], rows[right], rows[target]
     for j in range(len(out)):
         p = a[j] * b[j]
         out[j] = p * RESCALE if p >= PRODUCT_FLUSH else F32(0.0)
 
 
-@fast
-def _multiply_block(a0: Any, a1: Any, a2: Any, a3: Any, b0: Any, b1: Any, sums: Any) -> None:  # in: rows; in, out: sums
-    """sums += ([a0, a1, a2, a3] @ [b0, b1].T).ravel()"""
+@fast_inline
+def _multiply_block(rows: Any, left: Any, right: Any, sums: Any) -> None:  # in: ...; in, out: sums
+    """sums += (rows[left] @ rows[right].T).ravel()"""
+    a0, a1, a2, a3, b0, b1 = rows[left[0]], rows[left[1]], rows[left[2]], rows[left[3]], rows[right[0]], rows[right[1]]
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = F32(0.0)
     for j in range(len(b0)):
         x, y = b0[j], b1[j]
@@ -116,7 +163,7 @@ def _multiply_block(a0: Any, a1: Any, a2: Any, a3: Any, b0: Any, b1: Any, sums: 
     sums[7] += s7
 
 
-@fast
+@fast_inline
 def _dot(a: Any, b: Any) -> Any:
     """a @ b"""
     total = F32(0.0)
@@ -125,42 +172,23 @@ def _dot(a: Any, b: Any) -> Any:
     return total
 
 
-@fast
+@fast_loop
 def sum_products(
     queries: Any,  # in: rows, (n, d) float64
     centres: Any,  # in: fitting rows as columns, (d, L) float64
-    groups: Any,  # in: columns of each squared distance, padded with -1, (G, width)
-    parent: Any,  # in: rows to be made, see plan.Tile
-    group: Any,
-    left_parent: Any,  # in: lefts
-    left_group: Any,
-    quad: Any,  # in: register blocks
-    right: Any,
-    rates: Any,  # in: log2(e) / (2 h^2) for each bandwidth, float32
-    shrinks: Any,  # in: what the centres are multiplied with for each bandwidth
-    needed: Any,  # in: which kernels and made rows a bandwidth needs, (H, G + R)
-    left_needed: Any,  # in: which lefts it needs, (H, Q, 4)
-    first: Any,  # in: bandwidth h has the entries first[h] to first[h + 1] of `block`, (H + 1,)
-    block: Any,  # in: register blocks to compute, (A,)
-    wanted: Any,  # in: which of their sums, (A, 8)
-    whole: Any,  # in: wanted.all(axis=1)
+    recipe: Recipe,  # in
+    asked: Asked,  # in
     trusted: float,  # in: scaled sums below this are not trusted
-    D: Any,  # scratch: squared distances, (G, L) float32
-    rows: Any,  # scratch: kernels, made rows, four lefts, over a chunk of fitting rows, (G + R + 4, chunk) float32
-    sums: Any,  # scratch: (A, 8) float64
-    products: Any,  # scratch: (A, 8) float64
-    logs: Any,  # out: sum over queries of log2 of the trusted sums, (A, 8) float64
-    doubtful: Any,  # out: number of queries whose sum is not trusted, (A, 8)
-    listed: Any,  # out: the first few of those queries, (A, 8, capacity)
+    scratch: Scratch,  # scratch
+    found: Found,  # out
 ) -> None:
     """logs[a] = sum_i log2(products of rows summed over centres): all subsets of a tile, all bandwidths."""
+    groups, parent, group, left_parent, left_group, quad, right = recipe
+    rates, shrinks, needed, left_needed, first, block, wanted, whole = asked
+    D, rows, left, sums, products = scratch
+    logs, doubtful, listed = found
     n, L, chunk = len(queries), centres.shape[1], rows.shape[1]
-    n_groups, scratch, slots = len(groups), len(rows) - LEFT, LEFT * RIGHT
-    left = np.zeros(LEFT, np.int64)
-    for a in range(len(block)):
-        for slot in range(slots):
-            products[a, slot] = 1.0
-            sums[a, slot] = 0.0
+    n_groups, lefts, slots = len(groups), len(rows) - LEFT, LEFT * RIGHT
     for i in range(n):
         take_logs = (i + 1) % LOGS_AT_ONCE == 0 or i + 1 == n
         for h in range(len(rates)):
@@ -172,13 +200,11 @@ def sum_products(
                 width = min(chunk, L - start)
                 for g in range(n_groups):
                     if needed[h, g]:
-                        _scaled_kernel(D[g, start : start + width], rates[h], rows[g, :width])
-                        for j in range(width, chunk):
-                            rows[g, j] = F32(0.0)
+                        _scaled_kernel(D[g, start : start + width], rates[h], rows[g])
                 for r in range(len(parent)):
                     if needed[h, n_groups + r]:
                         if parent[r] >= 0:
-                            _multiply_rows(rows[parent[r]], rows[group[r]], rows[n_groups + r])
+                            _multiply_rows(rows, parent[r], group[r], n_groups + r)
                         else:
                             for j in range(chunk):
                                 rows[n_groups + r, j] = UNIT
@@ -187,21 +213,16 @@ def sum_products(
                     b = block[a]
                     if quad[b] != made:
                         made = quad[b]
-                        for x in range(LEFT):
+                        for x in range(len(left)):
                             left[x] = left_group[made, x]
                             if left_parent[made, x] >= 0:
-                                left[x] = scratch + x
+                                left[x] = lefts + x
                                 if left_needed[h, made, x]:
-                                    _multiply_rows(
-                                        rows[left_parent[made, x]], rows[left_group[made, x]], rows[scratch + x]
-                                    )
+                                    _multiply_rows(rows, left_parent[made, x], left_group[made, x], lefts + x)
                     if whole[a]:
-                        _multiply_block(
-                            rows[left[0]], rows[left[1]], rows[left[2]], rows[left[3]],
-                            rows[right[b, 0]], rows[right[b, 1]], sums[a],
-                        )  # fmt: skip
+                        _multiply_block(rows, left, right[b], sums[a])
                     else:
-                        for slot in range(slots):
+                        for slot in range(sums.shape[1]):
                             if wanted[a, slot]:
                                 sums[a, slot] += _dot(rows[left[slot // RIGHT]], rows[right[b, slot % RIGHT]])
             for a in range(first[h], first[h + 1]):
@@ -213,7 +234,7 @@ def sum_products(
                         products[a, slot] *= sums[a, slot] * SUM_RESCALE
                         sums[a, slot] = 0.0
                 else:
-                    for slot in range(slots):
+                    for slot in range(sums.shape[1]):
                         if sums[a, slot] >= trusted:
                             products[a, slot] *= sums[a, slot] * SUM_RESCALE
                         elif wanted[a, slot]:
@@ -225,12 +246,9 @@ def sum_products(
                     for slot in range(slots):
                         logs[a, slot] += np.log2(products[a, slot])
                         products[a, slot] = 1.0
-    for a in range(len(block)):
-        for slot in range(slots):
-            logs[a, slot] -= (n - doubtful[a, slot]) * (2.0 * SCALE_BITS - SUM_BITS)
 
 
-@fast
+@fast_part
 def _distances(query: Any, centres: Any, columns: Any, start: int, out: Any, near: Any) -> Any:  # in: ...; out; scratch
     """out[:] = ((query[columns, None] - centres[columns, start : start + len(out)]) ** 2).sum(0); columns end at -1.
 
@@ -259,7 +277,7 @@ def _distances(query: Any, centres: Any, columns: Any, start: int, out: Any, nea
     return least
 
 
-@fast
+@fast_part
 def _sum_exp2(x: Any, least: float, rate: float) -> Any:  # in: x, ...
     """np.exp2(rate * (least - x)).sum() for x >= least, to the last bits.
 
@@ -271,7 +289,7 @@ def _sum_exp2(x: Any, least: float, rate: float) -> Any:  # in: x, ...
     return total
 
 
-@fast
+@fast_part
 def _exp2(y: float) -> Any:
     """2^y for -1021 <= y <= 0.
 
@@ -290,7 +308,7 @@ def _exp2(y: float) -> Any:
     return (p0 + t4 * (p4 + t4 * p8)) * power
 
 
-@fast
+@fast_part
 def _add_four_sums(x: Any, least: float, rate: float, totals: Any) -> None:  # in: x, ...; in, out: totals
     """Add the sums of v = exp2(rate * (least - x)) and of v^4, v^16, v^64, the kernels of halved bandwidths.
 
@@ -319,20 +337,23 @@ def _add_four_sums(x: Any, least: float, rate: float, totals: Any) -> None:  # i
     totals[3] += d
 
 
-@fast
+@fast_loop
 def log_kernel_sums_of_ladder(
     queries: Any,  # in: (n, s) float64
     centres: Any,  # in: fitting rows as columns, (s, L) float64
     rate: float,  # in: 1 / (2 h^2) of the widest bandwidth, of which each next one is half
     out: Any,  # out: bandwidths by queries, a multiple of four bandwidths
+    every: Any,  # in: the columns
+    totals: Any,  # scratch: (bandwidths,)
+    buffer: Any,  # scratch: (min(L, DISTANCES_KEPT),)
+    near: Any,  # scratch: (PART,)
 ) -> None:
     """out[b, i] = log sum_j exp(-4^b rate |queries[i] - centres[:, j]|^2): `log_kernel_sums`, distances shared."""
     L, size = centres.shape[1], DISTANCES_KEPT
-    buffer, near, every = np.empty(min(L, size)), np.empty(PART), np.arange(len(centres))
-    totals = np.empty(len(out))
     for i in range(len(queries)):
         least = np.inf
-        totals[:] = 0.0
+        for b in range(len(totals)):
+            totals[b] = 0.0
         for start in range(0, L, size):
             least = min(least, _distances(queries[i], centres, every, start, buffer[: L - start], near))
         for start in range(0, L, size):
@@ -345,7 +366,7 @@ def log_kernel_sums_of_ladder(
             out[b, i] = np.log(totals[b]) - rate * 4.0**b * least
 
 
-@fast
+@fast_loop
 def log_kernel_sums(
     queries: Any,  # in: (n, d) float64
     centres: Any,  # in: fitting rows as columns, (d, L) float64
@@ -353,13 +374,14 @@ def log_kernel_sums(
     row: Any,  # in: query of each event, (E,)
     rate: Any,  # in: 1 / (2 h^2) of each event, (E or 1,)
     out: Any,  # out: (E,)
+    buffer: Any,  # scratch: (min(L, DISTANCES_KEPT),)
+    near: Any,  # scratch: (PART,)
 ) -> None:
     """out[e] = log sum_j exp(-rate[e] |queries[row[e], columns[e]] - centres[columns[e], j]|^2), in float64.
 
     The nearest centre is taken out of the sum, which then is at least 1.
     """
     L, size = centres.shape[1], DISTANCES_KEPT
-    buffer, near = np.empty(min(L, size)), np.empty(PART)
     for e in range(len(row)):
         query, own, factor = queries[row[e]], columns[e % len(columns)], rate[e % len(rate)]
         least, total = np.inf, 0.0
@@ -370,3 +392,8 @@ def log_kernel_sums(
                 _distances(query, centres, own, start, buffer[: L - start], near)
             total += _sum_exp2(buffer[: L - start], least, factor * 1.4426950408889634)
         out[e] = np.log(total) - factor * least
+
+
+def kept_distances(n_centres: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What `log_kernel_sums` writes to on its way."""
+    return np.empty(min(n_centres, DISTANCES_KEPT)), np.empty(PART)

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dsyevd
+
+from isde.engine.jit import fast_inline, fast_loop, fast_part, part
 
 F32 = np.float32
 AT_ONCE = 512
@@ -49,9 +51,6 @@ HALF_LOG2_E = 0.5 * float(np.log2(np.e))
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
-
-# Sums may be reordered for vectors; no NaN and no infinity gets in, since data are checked and bounded before.
-fast = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "nnan"}, error_model="numpy")
 
 
 @dataclass(frozen=True)
@@ -121,57 +120,76 @@ def _columns(X: Matrix, centre: Vector, spread: Vector) -> NDArray[np.float32]:
     return np.ascontiguousarray(standard.T, dtype=np.float32)
 
 
-@fast
-def _log_densities(rows: Any, weight: Any, mean: Any, covariance: Any, out: Any) -> None:  # in: ...; out
-    level, factor = _prepared(weight, covariance)
-    joint, top, total, z = _scratch(len(weight))
-    centre = mean.astype(np.float32)
-    for start in range(0, rows.shape[1], AT_ONCE):
-        n = min(AT_ONCE, rows.shape[1] - start)
-        _joint(rows, start, n, level, centre, factor, joint, z)
-        _shares(level, joint, n, top, total)
-        for i in range(n):
-            out[start + i] = F32((top[i] + np.log2(total[i])) * np.log(2.0))
+def _log_densities(
+    rows: NDArray[np.float32], weight: Vector, mean: Matrix, covariance: NDArray[np.float64], out: NDArray[np.float32]
+) -> None:
+    """Fill `out` with the log-density of each row, nats."""
+    _run(rows, weight, mean, covariance, 0, out, *_scratch(len(weight), len(rows)))
 
 
-@fast
 def _improve(
+    rows: NDArray[np.float32], weight: Vector, mean: Matrix, covariance: NDArray[np.float64], steps: int
+) -> None:
+    """Steps of expectation-maximisation for all components but the first, in place."""
+    _run(rows, weight, mean, covariance, steps, np.empty(0, np.float32), *_scratch(len(weight), len(rows)))
+
+
+def _scratch(n_components: int, s: int) -> tuple[NDArray[Any], ...]:
+    """What `_run` writes to on its way."""
+    return (
+        np.empty((n_components + 3, AT_ONCE), np.float32),
+        np.empty((n_components, s + 1, s + 1), np.float32),
+        np.empty((n_components, s + 1, s + 1)),
+        np.empty((s + 1, s)),
+    )
+
+
+@fast_loop
+def _run(
     rows: Any,  # in: (s, m)
     weight: Any,  # in, out
     mean: Any,  # in, out
     covariance: Any,  # in, out
     steps: int,  # in
+    out: Any,  # out: (m,), or empty where log-densities are not asked for
+    shares: Any,  # scratch: of the rows of a chunk in each component, then their top, total and one row more
+    form: Any,  # scratch: of each component's log2 density, (components, s + 1, s + 1): see `_prepare`
+    moments: Any,  # scratch: of (row - centre, 1), (components, s + 1, s + 1)
+    L: Any,  # scratch: a triangle, and a row more
 ) -> None:
-    """Steps of expectation-maximisation for all components but the first."""
-    s, m, n_components = len(rows), rows.shape[1], len(weight)
-    joint, top, total, z = _scratch(n_components)
-    count, first = np.zeros(n_components), np.zeros((n_components, s))
-    second = np.zeros((n_components, s, s))
-    for _ in range(steps):
-        level, factor = _prepared(weight, covariance)
-        centre = mean.astype(np.float32)
-        count[:], first[:], second[:] = 0, 0, 0
+    """Steps of expectation-maximisation for all components but the first; then log-densities of the rows.
+
+    One function for both: the expectation is most of the code of either, and is compiled once.
+    """
+    m = rows.shape[1]
+    for step in range(steps + min(len(out), 1)):
+        _prepare(weight, mean, covariance, form, moments, L)
         for start in range(0, m, AT_ONCE):
             n = min(AT_ONCE, m - start)
-            _joint(rows, start, n, level, centre, factor, joint, z)
-            _shares(level, joint, n, top, total)
-            _add_moments(rows, start, n, level, centre, joint, total, z, count, first, second)
-        _maximise(count, first, second, centre, weight, mean, covariance)
+            _joint(rows, start, n, form, shares)
+            _share(form, shares, n)
+            if step < steps:
+                _add_moments(rows, start, n, form, shares, moments)
+            else:
+                _take_logs(shares, n, out[start : start + n])
+        if step < steps:
+            _maximise(moments, form, weight, mean, covariance, L)
 
 
-@fast
-def _scratch(n_components: int) -> Any:
-    joint = np.empty((n_components, AT_ONCE), dtype=np.float32)
-    return joint, np.empty(AT_ONCE, np.float32), np.empty(AT_ONCE, np.float32), np.empty(AT_ONCE, np.float32)
+@fast_part
+def _prepare(weight: Any, mean: Any, covariance: Any, form: Any, moments: Any, L: Any) -> None:
+    """For each component, the factor that whitens, scaled for powers of two, and in the last row: mean, and level.
 
-
-@fast
-def _prepared(weight: Any, covariance: Any) -> Any:
-    """For each component: log2 of its density at the mean, and the factor that whitens, scaled for powers of two."""
-    n_components, s = len(weight), covariance.shape[1]
-    level, factor = np.full(n_components, DEAD, np.float32), np.zeros((n_components, s, s), np.float32)
-    L = np.zeros((s, s))
-    for g in range(n_components):
+    The level is the log2 of its density, times its weight, at the mean. Moments are zeros again.
+    """
+    s, column = L.shape[1], L[L.shape[1]]
+    for g in range(len(weight)):
+        form[g, s, s] = DEAD
+        for r in range(s + 1):
+            for c in range(s + 1):
+                moments[g, r, c] = 0.0
+        for r in range(s):
+            form[g, s, r] = mean[g, r]
         if weight[g] <= 0:
             continue
         _cholesky(covariance[g], L)
@@ -179,19 +197,18 @@ def _prepared(weight: Any, covariance: Any) -> Any:
         for r in range(s):
             constant -= np.log2(L[r, r])
         for c in range(s):  # column c of the inverse of L, by forward substitution
-            column = np.zeros(s)
             column[c] = 1.0 / L[c, c]
             for r in range(c + 1, s):
+                column[r] = 0.0
                 for i in range(c, r):
                     column[r] -= L[r, i] * column[i]
                 column[r] /= L[r, r]
             for r in range(c, s):
-                factor[g, r, c] = F32(column[r] * np.sqrt(HALF_LOG2_E))
-        level[g] = F32(constant)
-    return level, factor
+                form[g, r, c] = F32(column[r] * np.sqrt(HALF_LOG2_E))
+        form[g, s, s] = F32(constant)
 
 
-@fast
+@fast_part
 def _cholesky(covariance: Any, L: Any) -> bool:  # in; out
     """Fill the lower triangle of L; whether every pivot is clearly positive."""
     for r in range(len(covariance)):
@@ -208,11 +225,19 @@ def _cholesky(covariance: Any, L: Any) -> bool:  # in; out
     return True
 
 
-@fast
-def _make_proper(covariance: Any) -> None:  # in, out
+def _make_proper(covariance: NDArray[np.float64]) -> None:
     """Add to the variances: what a spread of 1 asks for, and as much of their own as rounding makes necessary."""
+    _regularise_one(covariance, np.empty((len(covariance) + 1, len(covariance))))
+
+
+@fast_loop
+def _regularise_one(covariance: Any, L: Any) -> None:  # in, out; scratch
+    _regularise(covariance, L)
+
+
+@fast_part
+def _regularise(covariance: Any, L: Any) -> None:  # in, out; scratch
     s, more = len(covariance), REGULARISATION
-    L = np.zeros((s, s))
     for r in range(s):
         covariance[r, r] = max(covariance[r, r], 0.0) + REGULARISATION
     while True:
@@ -223,41 +248,44 @@ def _make_proper(covariance: Any) -> None:  # in, out
         more *= 10.0
 
 
-@fast
-def _joint(rows: Any, start: int, n: int, level: Any, centre: Any, factor: Any, joint: Any, z: Any) -> None:
-    """joint[g, i] = log2 of weight times density of row start + i in component g."""
-    s, whitened = len(rows), z[:n]
-    for g in range(len(level)):
-        if level[g] == DEAD:
+@fast_inline
+def _joint(rows: Any, start: int, n: int, form: Any, shares: Any) -> None:
+    """shares[g, i] = log2 of weight times density of row start + i in component g."""
+    s, whitened = len(rows), shares[len(form) + 2, :n]
+    for g in range(len(form)):
+        level = form[g, s, s]
+        if level == DEAD:
             continue
-        out = joint[g, :n]
-        out[:] = level[g]
+        out = shares[g, :n]
+        for i in range(n):
+            out[i] = level
         for r in range(s):
-            a, mu, column = factor[g, r, 0], centre[g, 0], rows[0, start : start + n]
+            a, mu, column = form[g, r, 0], form[g, s, 0], rows[0, start : start + n]
             for i in range(n):
                 whitened[i] = a * (column[i] - mu)
             for c in range(1, r + 1):
-                a, mu, column = factor[g, r, c], centre[g, c], rows[c, start : start + n]
+                a, mu, column = form[g, r, c], form[g, s, c], rows[c, start : start + n]
                 for i in range(n):
                     whitened[i] += a * (column[i] - mu)
             for i in range(n):
                 out[i] -= whitened[i] * whitened[i]
 
 
-@fast
-def _shares(level: Any, joint: Any, n: int, top: Any, total: Any) -> None:
-    """joint[g, i] -> 2^(joint[g, i] - top[i]), top[i] their largest, total[i] their sum."""
-    top, total = top[:n], total[:n]
-    top[:], total[:] = DEAD, F32(0.0)
-    for g in range(len(joint)):
-        if level[g] != DEAD:
-            row = joint[g, :n]
+@fast_inline
+def _share(form: Any, shares: Any, n: int) -> None:
+    """shares[g, i] -> 2^(shares[g, i] - top[i]), top[i] their largest, total[i] their sum."""
+    s, top, total = form.shape[1] - 1, shares[len(form), :n], shares[len(form) + 1, :n]
+    for i in range(n):
+        top[i], total[i] = DEAD, F32(0.0)
+    for g in range(len(form)):
+        if form[g, s, s] != DEAD:
+            row = shares[g, :n]
             for i in range(n):
                 top[i] = max(top[i], row[i])
-    for g in range(len(joint)):
-        if level[g] == DEAD:
+    for g in range(len(form)):
+        if form[g, s, s] == DEAD:
             continue
-        row = joint[g, :n]
+        row = shares[g, :n]
         for i in range(n):
             x = max(row[i] - top[i], F32(-126.0))
             whole = np.floor(x + F32(0.5))
@@ -271,96 +299,115 @@ def _shares(level: Any, joint: Any, n: int, top: Any, total: Any) -> None:
             total[i] += v
 
 
-@fast
-def _add_moments(
-    rows: Any,
-    start: int,
-    n: int,
-    level: Any,
-    centre: Any,
-    joint: Any,
-    total: Any,
-    z: Any,
-    count: Any,
-    first: Any,
-    second: Any,
-) -> None:
-    """Add each component's shares of the rows, and the first and second moments about its centre."""
-    s, weighted = len(rows), z[:n]
+@fast_part
+def _take_logs(shares: Any, n: int, out: Any) -> None:
+    """out = log(2^top total)"""
+    top, total = shares[len(shares) - 3], shares[len(shares) - 2]
     for i in range(n):
-        total[i] = F32(1.0) / total[i]
-    for g in range(1, len(joint)):
-        if level[g] == DEAD:
+        out[i] = F32((top[i] + np.log2(total[i])) * np.log(2.0))
+
+
+@fast_part
+def _add_moments(rows: Any, start: int, n: int, form: Any, shares: Any, moments: Any) -> None:
+    """Add sum_i share_i (x_i, 1) (x_i, 1)', x_i the row minus the component's centre: the lower triangle."""
+    s, part, weighted = len(rows), shares[len(form) + 1, :n], shares[len(form) + 2, :n]
+    for i in range(n):
+        part[i] = F32(1.0) / part[i]
+    for g in range(1, len(form)):
+        if form[g, s, s] == DEAD:
             continue
-        share, part = joint[g, :n], total[:n]
+        share = shares[g, :n]
         sum_ = F32(0.0)
         for i in range(n):
             share[i] *= part[i]
             sum_ += share[i]
-        count[g] += sum_
+        moments[g, s, s] += sum_
         for r in range(s):
-            column, mu = rows[r, start : start + n], centre[g, r]
+            column, mu = rows[r, start : start + n], form[g, s, r]
             sum_ = F32(0.0)
             for i in range(n):
                 weighted[i] = share[i] * (column[i] - mu)
                 sum_ += weighted[i]
-            first[g, r] += sum_
+            moments[g, s, r] += sum_
             for c in range(r + 1):
-                column, mu = rows[c, start : start + n], centre[g, c]
+                column, mu = rows[c, start : start + n], form[g, s, c]
                 sum_ = F32(0.0)
                 for i in range(n):
                     sum_ += weighted[i] * (column[i] - mu)
-                second[g, r, c] += sum_
+                moments[g, r, c] += sum_
 
 
-@fast
-def _maximise(count: Any, first: Any, second: Any, centre: Any, weight: Any, mean: Any, covariance: Any) -> None:
+@fast_part
+def _maximise(moments: Any, form: Any, weight: Any, mean: Any, covariance: Any, L: Any) -> None:
     """Weights, means and covariances from the moments; a component with too few rows is dropped, but for the last."""
-    s, largest = first.shape[1], 1 + np.argmax(count[1:])
-    for g in range(1, len(count)):
-        if count[g] < LEAST_ROWS * s and g != largest:
-            count[g] = 0.0
-    rows = count[1:].sum()
-    for g in range(1, len(count)):
-        weight[g] = (1.0 - weight[0]) * count[g] / rows
-        if count[g] == 0:
+    s = L.shape[1]
+    total = _drop_small(moments, s)
+    for g in range(1, len(weight)):
+        count = moments[g, s, s]
+        weight[g] = (1.0 - weight[0]) * count / total
+        if count == 0:
             continue
         for r in range(s):
-            mean[g, r] = centre[g, r] + first[g, r] / count[g]
+            mean[g, r] = form[g, s, r] + moments[g, s, r] / count
             for c in range(r + 1):
-                moment = second[g, r, c] - first[g, r] * first[g, c] / count[g]
-                covariance[g, r, c] = covariance[g, c, r] = moment / count[g]
-        _make_proper(covariance[g])
+                moment = moments[g, r, c] - moments[g, s, r] * moments[g, s, c] / count
+                covariance[g, r, c] = covariance[g, c, r] = moment / count
+        _regularise(covariance[g], L)
 
 
-@fast
-def _split(weight: Any, mean: Any, covariance: Any, least: float) -> Any:
+@part
+def _drop_small(moments: Any, s: int) -> Any:
+    """Set counts below the least to zero, but for the largest; the sum of the others, in their order."""
+    largest, total = 1, 0.0
+    for g in range(2, len(moments)):
+        if moments[g, s, s] > moments[largest, s, s]:
+            largest = g
+    for g in range(1, len(moments)):
+        if moments[g, s, s] < LEAST_ROWS * s and g != largest:
+            moments[g, s, s] = 0.0
+        total += moments[g, s, s]
+    return total
+
+
+def _split(
+    weight: Vector, mean: Matrix, covariance: NDArray[np.float64], least: float
+) -> tuple[Vector, Matrix, NDArray[np.float64]]:
     """Each component but the first as two halves along its longest axis, or as it is where it is small."""
-    n_components, s = mean.shape
-    weights, means = np.zeros(2 * n_components - 1), np.zeros((2 * n_components - 1, s))
-    covariances = np.zeros((2 * n_components - 1, s, s))
-    for half in range(2 * n_components - 1):  # loops: numba takes seconds to compile assignments of whole arrays
-        g = (half + 1) // 2
-        for r in range(s):
-            means[half, r] = mean[g, r]
-            for c in range(s):
-                covariances[half, r, c] = covariance[g, r, c]
-    weights[0] = weight[0]
-    for g in range(1, n_components):
+    which = np.arange(1, 2 * len(weight)) // 2  # 0, 1, 1, 2, 2, ...
+    weights, means, covariances = np.zeros(len(which)), mean[which], covariance[which]
+    weights[0], weights[1::2] = weight[0], weight[1:]
+    lengths, axes = np.zeros(len(weight)), np.empty(mean.shape)
+    for g in range(1, len(weight)):
+        if weight[g] >= 2 * least:
+            weights[2 * g - 1 : 2 * g + 1] = weight[g] / 2
+            # LAPACK by hand: numba takes a second to compile a call of it.
+            values, vectors, _ = dsyevd(covariance[g], lower=1)
+            lengths[g], axes[g] = values[-1], vectors[:, -1]
+    _move_apart(weights, means, covariances, lengths, axes, np.empty((mean.shape[1] + 1, mean.shape[1])))
+    return weights, means, covariances
+
+
+@fast_loop
+def _move_apart(
+    weights: Any,  # in: 0 where the second of two halves is not needed
+    means: Any,  # in, out
+    covariances: Any,  # in, out
+    lengths: Any,  # in: largest variance of each component that is halved, in any direction
+    axes: Any,  # in: that direction
+    L: Any,  # scratch
+) -> None:
+    """Halves to either side along the longest axis, narrower by as much as their distance explains."""
+    for g in range(1, len(lengths)):
         a, b = 2 * g - 1, 2 * g
-        if weight[g] < 2 * least:
-            weights[a] = weight[g]
+        if weights[b] == 0:
             continue
-        weights[a] = weights[b] = weight[g] / 2
-        lengths, axes = np.linalg.eigh(covariance[g])
-        for r in range(s):
-            step = np.sqrt(SPLIT * lengths[-1]) * axes[r, -1]
+        for r in range(axes.shape[1]):
+            step = np.sqrt(SPLIT * lengths[g]) * axes[g, r]
             means[a, r] -= step
             means[b, r] += step
-            for c in range(s):
-                along = SPLIT * lengths[-1] * axes[r, -1] * axes[c, -1]
+            for c in range(axes.shape[1]):
+                along = SPLIT * lengths[g] * axes[g, r] * axes[g, c]
                 covariances[a, r, c] -= along
                 covariances[b, r, c] -= along
-        _make_proper(covariances[a])
-        _make_proper(covariances[b])
-    return weights, means, covariances
+        for half in range(a, b + 1):
+            _regularise(covariances[half], L)

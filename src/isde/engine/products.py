@@ -135,7 +135,7 @@ class Work:
     def of(cls, tile: Tile, bandwidths: NDArray[np.float64], slots: NDArray[np.bool_]) -> Work:
         """All that is wanted, (bandwidths, slots); a register block of which much is wanted is computed whole."""
         eights = slots.reshape(len(slots), len(tile.quad), kernels.LEFT * kernels.RIGHT)
-        h, block = np.nonzero(eights.any(axis=2))
+        h, block = map(np.ascontiguousarray, np.nonzero(eights.any(axis=2)))  # one layout for compiled code
         wanted = eights[h, block]
         wanted[wanted.sum(axis=1) >= DENSE] = True
         sides = wanted.reshape(len(wanted), kernels.LEFT, kernels.RIGHT)
@@ -196,14 +196,30 @@ def _evaluate_task(
     shape = work.wanted.shape
     logs, doubtful, listed = np.zeros(shape), np.zeros(shape, np.int32), np.zeros((*shape, LISTED), np.int32)
     kernels.sum_products(
-        rows.queries[queries], centres,
-        tile.groups, tile.parent, tile.group, tile.left_parent, tile.left_group, tile.quad, tile.right,
-        (LOG2_E / (2 * work.bandwidths**2)).astype(np.float32), rows.shrinks(work.bandwidths),
-        work.needed, work.left_needed, np.searchsorted(work.h, np.arange(len(work.bandwidths) + 1)),
-        work.block, work.wanted, work.wanted.all(axis=1), _least_trusted(tile, L),
-        np.empty((n_groups, L), np.float32), _aligned(n_rows + kernels.LEFT, _chunk(L)),
-        np.empty(shape), np.empty(shape), logs, doubtful, listed,
-    )  # fmt: skip
+        rows.queries[queries],
+        centres,
+        kernels.Recipe(tile.groups, tile.parent, tile.group, tile.left_parent, tile.left_group, tile.quad, tile.right),
+        kernels.Asked(
+            rates=(LOG2_E / (2 * work.bandwidths**2)).astype(np.float32),
+            shrinks=rows.shrinks(work.bandwidths),
+            needed=work.needed,
+            left_needed=work.left_needed,
+            first=np.searchsorted(work.h, np.arange(len(work.bandwidths) + 1)),
+            block=work.block,
+            wanted=work.wanted,
+            whole=work.wanted.all(axis=1),
+        ),
+        _least_trusted(tile, L),
+        kernels.Scratch(
+            distances=np.empty((n_groups, L), np.float32),
+            rows=_aligned(n_rows + kernels.LEFT, _chunk(L)),
+            left=np.empty(kernels.LEFT, np.int64),
+            sums=np.zeros(shape),
+            products=np.ones(shape),
+        ),
+        kernels.Found(logs, doubtful, listed),
+    )
+    logs -= (len(queries) - doubtful) * kernels.PRODUCT_BITS
     doubtful[(tile.position < 0).reshape(-1, shape[1])[work.block]] = 0
     entry, of_eight = np.nonzero((doubtful > 0) & (doubtful <= LISTED))
     repeats = doubtful[entry, of_eight]
@@ -250,7 +266,9 @@ def _exact_task(tile: Tile, rows: RowSet, fold: int, slot: IntVector, row: IntVe
     if rows.keeps_normal:  # |x - s c|^2 = s^2 |x / s - c|^2, with an s of its own for each event
         shrinks = rows.shrinks(bandwidth)
         queries, row, rate = queries[row] / shrinks[:, None], np.arange(len(row)), rate * shrinks**2
-    kernels.log_kernel_sums(queries, rows.centres_of_fold[fold], columns, row.astype(np.int64), rate, out)
+    centres = rows.centres_of_fold[fold]
+    scratch = kernels.kept_distances(centres.shape[1])
+    kernels.log_kernel_sums(queries, centres, columns, row.astype(np.int64), rate, out, *scratch)
     return out
 
 

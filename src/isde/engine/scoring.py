@@ -259,14 +259,17 @@ def _in_parts(
 
 def _log_kernel_sums_of_ladder_part(n_bandwidths: int, rows: Matrix, columns: Matrix, rate: float) -> Matrix:
     out = np.empty((n_bandwidths, len(rows)))
-    kernels.log_kernel_sums_of_ladder(np.ascontiguousarray(rows), columns, rate, out)
+    every, totals, scratch = np.arange(len(columns)), np.empty(n_bandwidths), kernels.kept_distances(columns.shape[1])
+    kernels.log_kernel_sums_of_ladder(np.ascontiguousarray(rows), columns, rate, out, every, totals, *scratch)
     return out
 
 
 def _log_kernel_sums_part(rows: Matrix, columns: Matrix, rate: float) -> NDArray[np.float64]:
     out = np.empty(len(rows))
     every = np.arange(len(columns))[None, :]
-    kernels.log_kernel_sums(np.ascontiguousarray(rows), columns, every, np.arange(len(rows)), np.array([rate]), out)
+    scratch = kernels.kept_distances(columns.shape[1])
+    row, rates = np.arange(len(rows)), np.array([rate])
+    kernels.log_kernel_sums(np.ascontiguousarray(rows), columns, every, row, rates, out, *scratch)
     return out
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from isde.engine.jit import fast_inline, fast_loop
 from isde.engine.mixtures import Mixtures, grow_mixtures
 
 F32 = np.float32
@@ -37,8 +37,6 @@ in float32."""
 
 NOTHING = -1e30
 """The log-density of an expert that does not see a row."""
-
-fast = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "nnan"}, error_model="numpy")
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -135,14 +133,14 @@ def kernel_log_densities(
     )
     rates = np.log2(np.e) / 2 * np.minimum((unit / bandwidths[::GROUP]) ** 2, LARGEST_RATE)
     sums = np.zeros((len(rates) * GROUP, len(queries)), dtype=np.float32)
-    _sum_kernels(*columns, edges, query_fold, rates.astype(np.float32), sums)
+    _sum_kernels(*columns, edges, query_fold, rates.astype(np.float32), sums, np.empty(CENTRES_AT_ONCE, np.float32))
     own = np.diff(edges)[query_fold] * (query_fold >= 0)
     constant = np.log(len(centres) - own) + centres.shape[1] * (np.log(bandwidths) + 0.5 * np.log(2 * np.pi))[:, None]
     with np.errstate(divide="ignore"):
         return np.maximum(np.log(sums[: len(bandwidths)]) - constant, NOTHING).astype(np.float32)
 
 
-@fast
+@fast_loop
 def _sum_kernels(
     centres: Any,  # in: (s, m), those of a fold side by side
     queries: Any,  # in: (s, q)
@@ -150,9 +148,9 @@ def _sum_kernels(
     fold: Any,  # in: the fold that each query must not see; -1: none
     rates: Any,  # in: of the widest bandwidth of each group, for powers of two
     sums: Any,  # out: (groups x 4 bandwidths, q)
+    D: Any,  # scratch: squared distances to some centres
 ) -> None:
     s, m = centres.shape
-    D = np.empty(CENTRES_AT_ONCE, dtype=np.float32)
     for q in range(queries.shape[1]):
         hole = edges[fold[q]] if fold[q] >= 0 else m
         after = edges[fold[q] + 1] if fold[q] >= 0 else m
@@ -173,7 +171,7 @@ def _sum_kernels(
                     _add_four_sums(D, n, rates[j], sums[GROUP * j : GROUP * (j + 1), q])
 
 
-@fast
+@fast_inline
 def _add_four_sums(D: Any, n: int, rate: Any, out: Any) -> None:  # in; in, out
     """Add the sums of v = exp2(-rate D) and of v^4, v^16, v^64, the kernels of halved bandwidths.
 
@@ -225,28 +223,34 @@ def choose_weights(logs: NDArray[np.float32], prior: int) -> Vector:
     return weights / weights.sum()
 
 
-@fast
-def _improve_weights(densities: Any, weights: Any, prior: int) -> Any:  # in: (experts, rows), (experts,)
-    """Steps of expectation-maximisation from the weights given."""
+def _improve_weights(densities: NDArray[np.float32], weights: Vector, prior: int) -> Vector:
+    """Weights after steps of expectation-maximisation from those given."""
+    _step_weights(densities, weights, prior, np.empty(densities.shape[1], dtype=np.float32))
+    return weights
+
+
+@fast_loop
+def _step_weights(
+    densities: Any, weights: Any, prior: int, total: Any
+) -> None:  # in: (experts, rows); in, out; in; scratch
     n_experts, m = densities.shape
-    total = np.empty(m, dtype=np.float32)
     for _ in range(WEIGHT_STEPS):
-        total[:] = 0
+        for i in range(m):
+            total[i] = F32(0.0)
         for e in range(n_experts):
             w, row = F32(weights[e]), densities[e]
             for i in range(m):
                 total[i] += w * row[i]
         for i in range(m):
             total[i] = F32(1.0) / total[i]
-        change, new = 0.0, weights.copy()
+        change = 0.0
         for e in range(n_experts):
             row = densities[e]
             sum_ = F32(0.0)
             for i in range(m):
                 sum_ += row[i] * total[i]
-            new[e] = (weights[e] * sum_ + (1.0 if e == prior else 0.0)) / (m + 1)
-            change = max(change, abs(new[e] - weights[e]))
-        weights = new
+            new = (weights[e] * sum_ + (1.0 if e == prior else 0.0)) / (m + 1)
+            change = max(change, abs(new - weights[e]))
+            weights[e] = new
         if change < WEIGHT_TOLERANCE:
             break
-    return weights

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from isde.engine.jit import loop
 from isde.errors import InputError
 from isde.marginals.marginal import MarginalScores, Matrix, Vector, checked_columns
 from isde.progress import Advance
@@ -123,13 +123,19 @@ def expected_log_densities(C: Matrix, D: Matrix, family: SubsetFamily) -> Vector
     spread, R, Q = _in_units_of_spread(C, D)
     values, vectors = np.linalg.eigh(Q)
     scores = np.empty(len(family))
+    k, d = family.max_size, family.n_columns
     _extend_factors(
         R,
         vectors * np.sqrt(np.maximum(values, 0.0)),
         2 * np.log(np.where(spread > 0, spread, 1.0)) + np.log(2 * np.pi),
         np.array(family.offsets, dtype=np.int64),
-        binomials(family.n_columns, family.max_size),
+        binomials(d, k),
         scores,
+        np.zeros((k, k)),
+        np.zeros((k, d)),
+        np.zeros((k + 1, 3)),
+        np.full(k, -1),
+        np.zeros(k + 1, dtype=np.int64),
     )
     doubtful = np.flatnonzero(np.isnan(scores))
     for size in range(1, family.max_size + 1):
@@ -140,7 +146,7 @@ def expected_log_densities(C: Matrix, D: Matrix, family: SubsetFamily) -> Vector
     return scores
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _extend_factors(
     R: Any,  # in: correlations
     F: Any,  # in: F F' = second moment of the scoring rows, in the same units
@@ -148,13 +154,14 @@ def _extend_factors(
     offsets: Any,  # in: position of the first subset of each size
     choose: Any,  # in: binomial coefficients
     scores: Any,  # out: by position; NaN where the correlations are nearly singular
+    L: Any,  # scratch: the factor, a row for each depth
+    Z: Any,  # scratch: L^-1 F
+    sums: Any,  # scratch, zeros: log-determinant (NaN where nearly singular), trace and constant at each depth
+    columns: Any,  # scratch, -1: the subset
+    rank: Any,  # scratch, zeros: of its first columns among subsets of their size
 ) -> None:
     """Walk the tree of sorted subsets, each one its parent and a larger column; at depth s the factor has s rows."""
     d, k = len(R), len(offsets) - 2
-    L, Z = np.zeros((k, k)), np.zeros((k, d))
-    columns, rank = np.full(k, -1), np.zeros(k + 1, dtype=np.int64)
-    log_det, trace, fixed = np.zeros(k + 1), np.zeros(k + 1), np.zeros(k + 1)
-    sound = np.ones(k + 1, dtype=np.bool_)
     depth = 0
     while depth >= 0:
         columns[depth] += 1
@@ -169,10 +176,9 @@ def _extend_factors(
                 y -= L[j, i] * L[depth, i]
             L[depth, j] = y / L[j, j]
             pivot -= L[depth, j] ** 2
-        sound[depth + 1] = sound[depth] and pivot > SMALL_PIVOT
         rank[depth + 1] = rank[depth] + choose[c, depth + 1]
         place = offsets[depth + 1] + rank[depth + 1]
-        if sound[depth + 1]:
+        if pivot > SMALL_PIVOT and not np.isnan(sums[depth, 0]):
             L[depth, depth] = np.sqrt(pivot)
             length = 0.0
             for r in range(d):
@@ -181,13 +187,13 @@ def _extend_factors(
                     z -= L[depth, j] * Z[j, r]
                 Z[depth, r] = z / L[depth, depth]
                 length += Z[depth, r] ** 2
-            log_det[depth + 1] = log_det[depth] + np.log(pivot)
-            trace[depth + 1] = trace[depth] + length
-            fixed[depth + 1] = fixed[depth] + constant[c]
-            scores[place] = -0.5 * (log_det[depth + 1] + trace[depth + 1] + fixed[depth + 1])
+            sums[depth + 1, 0] = sums[depth, 0] + np.log(pivot)
+            sums[depth + 1, 1] = sums[depth, 1] + length
+            sums[depth + 1, 2] = sums[depth, 2] + constant[c]
+            scores[place] = -0.5 * (sums[depth + 1, 0] + sums[depth + 1, 1] + sums[depth + 1, 2])
         else:
             L[depth, depth] = 1.0
-            scores[place] = np.nan
+            sums[depth + 1, 0] = scores[place] = np.nan
         if depth + 1 < k:
             depth += 1
             columns[depth] = c

@@ -7,17 +7,21 @@ covered again, by other blocks, what cannot lead to a better partition is not tr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from isde.engine.jit import loop, part, plain
 from isde.partitions import Partition
 from isde.solvers.prices import cover_matrix
 from isde.subsets import SubsetFamily
+
+FEW_NODES = 3000
+"""Blocks that Python tries in the time in which a search compiled before is loaded."""
 
 REMEMBERED = 1 << 20
 """Sets of covered columns that are remembered at most: 24 MB for up to 64 columns."""
@@ -82,14 +86,23 @@ class Search:
             here = np.flatnonzero(column >= 0)
             masks[here, column[here] >> 6] |= np.uint64(1) << (column[here] & 63).astype(np.uint64)
         starts = np.searchsorted(members[:, 0], np.arange(d + 1)).astype(np.int64)
-        kept, totals = np.full((n, d), -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
         slots = min(REMEMBERED, 16 * 2 ** min(d, 30))
-        memory, least = np.zeros((slots, words), np.uint64), np.zeros(slots, np.int64)
-        count, nodes = _search(
-            starts, masks, (members >= 0).sum(axis=1), self.slacks[usable], self.family.max_size,
-            -1 if self.max_blocks is None else self.max_blocks, self.fee,
-            limit, self.step, self.most_nodes, first, memory, least, kept, totals,
-        )  # fmt: skip
+
+        def search(function: Callable[..., Any], most_nodes: int) -> tuple[int, int]:
+            kept[:], totals[:] = -1, 0
+            return function(
+                starts, masks, (members >= 0).sum(axis=1), self.slacks[usable], self.family.max_size,
+                -1 if self.max_blocks is None else self.max_blocks, self.fee, limit, self.step, most_nodes, first,
+                np.zeros((slots, words), np.uint64), np.zeros(slots, np.int64), kept, totals,
+            )  # fmt: skip
+
+        kept, totals = np.empty((n, d), dtype=np.int64), np.empty(n, dtype=np.int64)
+        few, nodes = min(FEW_NODES, self.most_nodes), self.most_nodes + 1
+        if not _search.signatures:  # nothing is compiled for a short search
+            with np.errstate(over="ignore"):  # of the hash
+                count, nodes = search(plain(_search), few)
+        if nodes > few and (few < self.most_nodes or _search.signatures):
+            count, nodes = search(_search, self.most_nodes)
         if nodes > self.most_nodes:
             raise SearchTooLong
         return [
@@ -103,7 +116,7 @@ def _links(family: SubsetFamily, usable: NDArray[np.intp]) -> Any:
     return cover @ cover.T
 
 
-@njit(cache=True, nogil=True)
+@part
 def _slot(
     covered: NDArray[np.uint64],  # in: bits of the covered columns
     memory: NDArray[np.uint64],  # in: covered sets met before
@@ -126,7 +139,7 @@ def _slot(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _search(
     starts: NDArray[np.int64],  # in: candidates with first column c stand at starts[c]:starts[c + 1]
     masks: NDArray[np.uint64],  # in: bits of the columns of each candidate

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from isde.engine.jit import loop
 from isde.solvers.weights import FORBIDDEN, Weights
 from isde.subsets import SubsetFamily, binomials
 
@@ -40,7 +40,7 @@ def best_divisions(family: SubsetFamily, scores: NDArray[np.float64]) -> NDArray
     return divided
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _split_all(
     members: NDArray[np.int16],  # in: the subsets of one size
     offsets: NDArray[np.int64],  # in: position of the first subset of each size

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from isde.engine.jit import loop, part
 from isde.partitions import Partition
 from isde.solvers.weights import FORBIDDEN, Weights
 
@@ -38,7 +38,7 @@ def heaviest_partition(weights: Weights) -> tuple[Partition, int] | None:
     return tuple(partition), int(best[-1])
 
 
-@njit(cache=True, nogil=True)
+@part
 def _comes_first(a: int, b: int) -> Any:
     """tuple of a's columns < tuple of b's columns, in Python's order; a != b."""
     low = (a ^ b) & -(a ^ b)
@@ -47,7 +47,7 @@ def _comes_first(a: int, b: int) -> Any:
     return a < low  # b has the smaller column: a comes first only as a prefix of b
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _fill(
     weight: NDArray[np.int64],  # in: by mask
     best: NDArray[np.int64],  # out: weight of the best partition of each mask

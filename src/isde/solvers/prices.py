@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csc_array, eye_array, hstack
@@ -126,20 +125,16 @@ def _solve(
     return -np.append(solved.eqlin.marginals, fee), float(solved.x[len(active) :].sum())
 
 
-@njit(cache=True, nogil=True)
 def _raise_prices(
     members: NDArray[np.int16],  # in: subsets of one size
     weights: NDArray[np.int64],  # in: their weights
     step: int,  # in: price units to one unit of weight
     fee: int,  # in: what a block pays beside the prices of its columns
     prices: NDArray[np.int64],  # in, out: raised until no subset outweighs its columns
-) -> Any:
-    size = members.shape[1]
-    for row in range(len(members)):
-        if weights[row] == FORBIDDEN:
-            continue
-        excess = step * weights[row] - fee
-        for i in range(size):
-            excess -= prices[members[row, i]]
-        if excess > 0:
-            prices[members[row, 0]] += excess
+) -> None:
+    allowed = np.flatnonzero(weights != FORBIDDEN)
+    least = step * weights[allowed] - fee
+    # Prices only rise: a subset that does not outweigh its columns now never will. Few do, by rounding.
+    short = np.flatnonzero(least > prices[members[allowed]].sum(axis=1))
+    for columns, price in zip(members[allowed[short]], least[short], strict=True):
+        prices[columns[0]] += max(price - prices[columns].sum(), 0)
