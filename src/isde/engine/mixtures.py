@@ -380,7 +380,7 @@ def _split(
     for g in range(1, len(weight)):
         if weight[g] >= 2 * least:
             weights[2 * g - 1 : 2 * g + 1] = weight[g] / 2
-            # LAPACK by hand: numba takes a second to compile a call of it.
+            # LAPACK by hand: numba takes half a second to compile a call of it.
             values, vectors, _ = dsyevd(covariance[g], lower=1)
             lengths[g], axes[g] = values[-1], vectors[:, -1]
     _move_apart(weights, means, covariances, lengths, axes, np.empty((mean.shape[1] + 1, mean.shape[1])))
