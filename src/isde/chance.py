@@ -164,14 +164,14 @@ def _pooled(tables: Sequence[Vector], subsets: NDArray[np.intp]) -> Vector:
     return np.sort(np.concatenate([values[subsets] for values in tables]))[::-1]
 
 
-def _kinds(family: SubsetFamily) -> list[list[NDArray[np.intp]]]:
+def _kinds(subsets: SubsetFamily) -> list[list[NDArray[np.intp]]]:
     """For each size from 2 on, which subsets have columns of as many groups, and which of two groups."""
-    group, kinds = _groups(family.n_columns, family.max_size), []
-    for size in range(2, family.max_size + 1):
-        of_members = np.sort(group[family.members(size)], axis=1)
+    group, kinds = _groups(subsets.n_columns, subsets.max_size), []
+    for size in range(2, subsets.max_size + 1):
+        of_members = np.sort(group[subsets.members(size)], axis=1)
         n_groups = 1 + (np.diff(of_members, axis=1) > 0).sum(axis=1)
-        found = (family.offsets[size] + np.flatnonzero(n_groups == n) for n in dict.fromkeys((size, 2)))
-        kinds.append([subsets for subsets in found if subsets.size])
+        found = (subsets.offsets[size] + np.flatnonzero(n_groups == n) for n in dict.fromkeys((size, 2)))
+        kinds.append([positions for positions in found if positions.size])
     return kinds
 
 

@@ -8,19 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state
 
 from isde.archive import Arrays, write_archive
+from isde.arrays import Matrix, Vector
 from isde.data.checks import check_columns, check_finite, check_numeric_frame
 from isde.data.table import default_names, frame_names
 from isde.errors import InputError
 from isde.marginals import DEFAULT_MARGINAL, fitted_kind, resolve_marginal
 from isde.marginals.marginal import FittedBlock, Marginal, fit_shuffled, of_columns
 from isde.partitions import Partition, RandomState, canonical_partition
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 FARTHEST = 1e145
 """Ranges of a column. Log-densities farther out would leave float64: such rows count as if they were here."""

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from isde.archive import Arrays, write_archive
+from isde.arrays import Matrix, Vector
 from isde.data.checks import check_columns, check_finite, check_numeric_frame
 from isde.data.table import Table, default_names
 from isde.density import ProductDensity, Scaling
@@ -23,9 +24,6 @@ from isde.partitions import RandomState
 from isde.scores import SubsetScores, warn_unsettled
 from isde.scoring import Scoring
 from isde.splits import DEFAULT_SPLIT
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 LEAST_ROWS = 5
 """Two rows to fit on, for two folds, by the default split; and as many as there are folds in "density"."""

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from isde.archive import Arrays
+from isde.arrays import Matrix, Vector
 from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.data.checks import tied_columns, warn_far_rows
 from isde.density import fit_product, scaling_for
@@ -26,9 +26,6 @@ from isde.selection import Selection
 from isde.solvers import check_solver, select_partition
 from isde.solvers.proofs import certify_again
 from isde.stability import Stability, assess
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 
 class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from isde.arrays import Vector
 from isde.density import as_matrix, fit_blocks
 from isde.engine.jit import loop
 from isde.errors import InputError, ISDEError, ISDEWarning
@@ -21,8 +22,6 @@ from isde.scores import SubsetScores
 from isde.selection import Selection
 from isde.solvers import best_partitions, select_partition
 from isde.subsets import SubsetFamily
-
-Vector = NDArray[np.float64]
 
 MOST_COLUMNS = 24
 """A table by bit mask of 128 MB. Only blocks of one column leave few enough partitions beyond it."""

@@ -8,10 +8,9 @@ any column: skew, heavy tails, far rows and units have no say.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-Matrix = NDArray[np.float64]
+from isde.arrays import Matrix
 
 
 def normal_scores(X_fit: Matrix, X_score: Matrix, seed: int = 0) -> tuple[Matrix, Matrix]:

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isde.arrays import Vector
 from isde.comparison import SCALE_NOTE
 from isde.errors import InputError
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from isde.comparison import Comparison
 
-Vector = NDArray[np.float64]
 
 BOX, EDGE, BEST = "#c9d8e8", "#3b5b7a", "#e8a04c"
 """Boxes and their lines, and the box of the best method."""

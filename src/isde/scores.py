@@ -112,8 +112,8 @@ class SubsetScores:
                 f"max_block_size={max_block_size} but the table has subsets of at most {self.max_block_size} columns: "
                 "score again with the larger size."
             )
-        family = SubsetFamily(self.n_columns, max_block_size)
-        return replace(self, subsets=family, **{name: getattr(self, name)[: len(family)] for name in self._vectors()})
+        subsets = SubsetFamily(self.n_columns, max_block_size)
+        return replace(self, subsets=subsets, **{name: getattr(self, name)[: len(subsets)] for name in self._vectors()})
 
     def _vectors(self) -> tuple[str, ...]:
         """The names of the vectors it has."""
@@ -149,12 +149,12 @@ class SubsetScores:
         unknown = sorted({c for s in keyed for c in s if c >= n_columns})
         if unknown:
             raise InputError(f"Column {unknown[0]} is out of range: there are {n_columns} names.")
-        family = SubsetFamily(n_columns, max(map(len, keyed)))
-        values = np.full(len(family), -np.inf)
+        subsets = SubsetFamily(n_columns, max(map(len, keyed)))
+        values = np.full(len(subsets), -np.inf)
         for subset, score in keyed.items():
-            values[family.index(subset)] = score
-        nothing = np.full(len(family), np.nan)
-        return cls(family, values, nothing, nothing, tuple(names) if names else default_names(n_columns))
+            values[subsets.index(subset)] = score
+        nothing = np.full(len(subsets), np.nan)
+        return cls(subsets, values, nothing, nothing, tuple(names) if names else default_names(n_columns))
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """One row per subset: its columns, score, bandwidth, gain, errors, and what chance gives (`charge`).
@@ -196,13 +196,13 @@ class SubsetScores:
 
     @classmethod
     def from_archive(cls, header: Mapping[str, Any], arrays: Arrays) -> SubsetScores:
-        family = SubsetFamily(int(header["n_columns"]), int(header["max_block_size"]))
-        if len(header["names"]) != family.n_columns:
+        subsets = SubsetFamily(int(header["n_columns"]), int(header["max_block_size"]))
+        if len(header["names"]) != subsets.n_columns:
             raise InputError("A score table with other names than columns: the file is damaged.")
         names = tuple(str(n) for n in header["names"])
         # Older files have no charges, and not every table has gains of its own.
         aligned = {name: arrays[name] for name in (*ALIGNED, "dependence") if name in arrays}
-        return cls(family, names=names, unsettled=tuple(arrays["unsettled"].tolist()), **aligned)
+        return cls(subsets, names=names, unsettled=tuple(arrays["unsettled"].tolist()), **aligned)
 
 
 def warn_unsettled(scores: SubsetScores) -> None:

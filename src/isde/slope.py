@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from isde.arrays import Vector
 
 LARGEST_SLOPE = 10.0
 """Log-likelihood for each parameter. Parameters that fit noise gain about a half each, the best few of many some more:

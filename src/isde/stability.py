@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from isde.arrays import Matrix, Vector
 from isde.chance import all_margins
 from isde.errors import ISDEError
 from isde.partitions import Partition, RandomState
@@ -18,8 +18,6 @@ from isde.scores import SubsetScores
 from isde.solvers import best_partitions, select_partition
 from isde.subsets import Subset
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 Score = Callable[[Matrix, int], SubsetScores]
 """The score table of some rows; the seed draws its splits."""
 

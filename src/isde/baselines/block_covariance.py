@@ -14,6 +14,7 @@ from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 
 from isde.archive import Arrays
+from isde.arrays import Matrix, Vector
 from isde.baselines.covariance import GaussianEstimator
 from isde.density import fit_product, scaling_for
 from isde.density_estimator import one_of, over, under
@@ -22,9 +23,6 @@ from isde.marginals import resolve_marginal
 from isde.marginals.gaussian import log_determinants
 from isde.partitions import Block, Partition
 from isde.slope import slope_by_jump, slope_by_regression
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 FEWEST_FOR_A_SLOPE = 10
 """Partitions; capushe asks for more than ten."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg
 from sklearn.utils.validation import check_is_fitted
 
+from isde.arrays import Matrix, Vector
 from isde.density import ProductDensity, fit_product, scaling_for
 from isde.density_estimator import DensityEstimator, one_of
 from isde.marginals import resolve_marginal
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 
 class GaussianEstimator(DensityEstimator):

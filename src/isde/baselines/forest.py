@@ -8,12 +8,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.special import rel_entr
 
 from isde.archive import Arrays
+from isde.arrays import Matrix, Vector
 from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.density import ProductDensity, Scaling, scaling_for
 from isde.density_estimator import SubsetScoreEstimator, over, under
@@ -26,8 +26,6 @@ from isde.scores import SubsetScores
 from isde.scoring import Scoring
 from isde.splits import draw_splits, resolve_split
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 Edge = tuple[int, int]
 Columns = tuple[int, ...]
 

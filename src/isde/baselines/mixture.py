@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from isde.archive import Arrays
+from isde.arrays import Matrix, Vector
 from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.density import ProductDensity, Scaling
 from isde.density_estimator import DensityEstimator, one_of, over, under
@@ -26,9 +27,6 @@ from isde.marginals.mixture import MixtureBlock
 from isde.partitions import RandomState
 from isde.progress import progress_bar
 from isde.splits import contiguous_folds, shuffled, warn_few_rows
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 WORSE_IN_A_ROW = 5
 STANDARD_ERRORS = 2.0

@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from isde.arrays import Matrix, Vector
 from isde.errors import InputError
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 DEEPEST_TREE = 20
 """Trees of the vine, and pair copulas of the family "tll": the settings of pyvinecopulib's own `VineDensity`."""

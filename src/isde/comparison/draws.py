@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.arrays import Vector
 from isde.density_estimator import LEAST_ROWS
 from isde.errors import InputError
 
-Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 TRAIN_ROWS, VALIDATION_ROWS = 5000, 2000

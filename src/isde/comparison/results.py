@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isde.arrays import Matrix, Vector
 from isde.comparison.draws import Draw
 from isde.density import Scaling
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 LOWEST_LOG = -745.1332191019412
 """log(2**-1075), half the smallest number of float64: a density with this logarithm, or a lower one, is 0.0 there."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from isde.arrays import Matrix, Vector
 from isde.comparison.draws import Draw, draw_rows
 from isde.comparison.results import Comparison, MethodFit
 from isde.data.checks import check_columns, check_finite
@@ -19,9 +19,6 @@ from isde.density import Scaling, as_matrix
 from isde.density_estimator import DensityEstimator
 from isde.errors import ISDEError
 from isde.progress import say
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 
 def compare(

@@ -8,7 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from isde.data.table import Matrix
+from isde.arrays import Matrix
 from isde.data.words import some
 from isde.errors import InputError, warn
 

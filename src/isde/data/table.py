@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
-import numpy as np
-from numpy.typing import NDArray
 
+from isde.arrays import Matrix
 from isde.data.words import some
 from isde.errors import InputError
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.arrays import Matrix
 from isde.engine.grid import BandwidthGrid
 
-Matrix = NDArray[np.float64]
 Folds = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
 ROWS_AT_ONCE_BYTES = 1 << 25

@@ -87,13 +87,13 @@ class Tile:
 
 
 @lru_cache(maxsize=8)  # the same for all splits of a table
-def plan_pieces(family: SubsetFamily) -> tuple[tuple[Piece, ...], ...]:
+def plan_pieces(subsets: SubsetFamily) -> tuple[tuple[Piece, ...], ...]:
     """The tiles, each as its pieces; the cheapest of the ways to cover the family."""
-    ways = [list(_pivot_pieces(family))]
-    if family.n_columns <= 2 * 12:  # 2^12 rows a half
-        ways.append(list(_halves_pieces(family)))
-    if family.max_size <= 3:
-        ways.append(list(_fours_pieces(family)))
+    ways = [list(_pivot_pieces(subsets))]
+    if subsets.n_columns <= 2 * 12:  # 2^12 rows a half
+        ways.append(list(_halves_pieces(subsets)))
+    if subsets.max_size <= 3:
+        ways.append(list(_fours_pieces(subsets)))
     return into_tiles(min(ways, key=lambda way: sum(piece.cost for piece in way)), TILE_SLOTS)
 
 
@@ -113,7 +113,7 @@ def into_tiles(pieces: Sequence[Piece], most_slots: int) -> tuple[tuple[Piece, .
 
 
 @lru_cache(maxsize=16)  # the same for all splits of a table
-def build_tile(family: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
+def build_tile(subsets: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
     """Rows and register blocks of a tile; rows that several pieces need are made once."""
     parent: list[int] = []
     group: list[int] = []
@@ -126,7 +126,7 @@ def build_tile(family: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
             above = row(subset[:-1]) if subset else -1
             parent.append(above)
             group.append(subset[-1] if subset else -1)
-            row_of[subset] = family.n_columns + len(parent) - 1
+            row_of[subset] = subsets.n_columns + len(parent) - 1
         return row_of[subset]
 
     left_parent, left_group, quad, right, members = [], [], [], [], []
@@ -138,11 +138,11 @@ def build_tile(family: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
                 quad.append(len(left_parent) - 1)
                 right.append([row(s or ()) for s in rights])
                 unions = [() if a is None or b is None else a + b for a in lefts for b in rights]
-                members += [union if len(union) <= family.max_size else () for union in unions]
-    padded = np.full((len(members), family.max_size), -1, dtype=np.int16)
+                members += [union if len(union) <= subsets.max_size else () for union in unions]
+    padded = np.full((len(members), subsets.max_size), -1, dtype=np.int16)
     for slot, subset in enumerate(members):
         padded[slot, : len(subset)] = sorted(subset)
-    columns = np.arange(family.n_columns, dtype=np.int64)[:, None]
+    columns = np.arange(subsets.n_columns, dtype=np.int64)[:, None]
     return Tile(
         columns,
         np.array(parent, dtype=np.int64),
@@ -152,7 +152,7 @@ def build_tile(family: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
         np.array(quad, dtype=np.int64),
         np.array(right, dtype=np.int64),
         padded,
-        positions(family, padded),
+        positions(subsets, padded),
     )
 
 
@@ -183,16 +183,16 @@ def blocks_tile(blocks: Sequence[Sequence[int]]) -> Tile:
     )
 
 
-def positions(family: SubsetFamily, members: NDArray[np.int16]) -> NDArray[np.int64]:
+def positions(subsets: SubsetFamily, members: NDArray[np.int16]) -> NDArray[np.int64]:
     """Position in the family of each row of sorted columns, padded with -1; -1 for an empty row."""
     sizes = (members >= 0).sum(axis=1)
-    terms = binomials(family.n_columns, family.max_size)[members, np.arange(1, family.max_size + 1)]
+    terms = binomials(subsets.n_columns, subsets.max_size)[members, np.arange(1, subsets.max_size + 1)]
     ranks = np.where(members >= 0, terms, 0).sum(axis=1)
-    return np.where(sizes > 0, np.array(family.offsets)[sizes] + ranks, -1)
+    return np.where(sizes > 0, np.array(subsets.offsets)[sizes] + ranks, -1)
 
 
-def _pivot_pieces(family: SubsetFamily) -> Iterator[Piece]:
-    d, k = family.n_columns, family.max_size
+def _pivot_pieces(subsets: SubsetFamily) -> Iterator[Piece]:
+    d, k = subsets.n_columns, subsets.max_size
     for pivot in range(d):
         lows = _subsets(range(pivot), (k - 1) // 2)
         highs = _subsets(range(pivot + 1, d), k // 2)
@@ -201,8 +201,8 @@ def _pivot_pieces(family: SubsetFamily) -> Iterator[Piece]:
             yield from _cut(tuple(band), wanted, (pivot,))
 
 
-def _halves_pieces(family: SubsetFamily) -> Iterator[Piece]:
-    d, k = family.n_columns, family.max_size
+def _halves_pieces(subsets: SubsetFamily) -> Iterator[Piece]:
+    d, k = subsets.n_columns, subsets.max_size
     firsts, seconds = _subsets(range(d // 2), k), _subsets(range(d // 2, d), k)
     # Sizes of lefts that go with the same rights share their register blocks.
     room = [min(k - size, d - d // 2) for size in range(max(map(len, firsts)) + 1)]
@@ -213,8 +213,8 @@ def _halves_pieces(family: SubsetFamily) -> Iterator[Piece]:
         yield from _cut(lefts, rights, ())
 
 
-def _fours_pieces(family: SubsetFamily) -> Iterator[Piece]:
-    d, k = family.n_columns, family.max_size
+def _fours_pieces(subsets: SubsetFamily) -> Iterator[Piece]:
+    d, k = subsets.n_columns, subsets.max_size
     fours = [range(start, min(start + LEFT, d)) for start in range(0, d, LEFT)]
     for four in fours:
         below, above = range(four.start), range(four.stop, d)

@@ -22,14 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.arrays import IntVector, Matrix
 from isde.engine import kernels
 from isde.engine.grid import BandwidthGrid
 from isde.engine.plan import Tile
 from isde.run.work import Report, Run
 
-Matrix = NDArray[np.float64]
 Folds = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
-IntVector = NDArray[np.int64]
 FIRST_ROUND_SHARE, SEARCH_SHARE = 0.3, 0.8
 """Of a tile's time, on real data: the coarse grid, and all of the search for bandwidths. For progress bars only."""
 

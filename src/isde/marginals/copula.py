@@ -93,16 +93,16 @@ class CopulaScorer:
         gains[found.positions < subsets.n_columns] = 0.0  # normal scores are normal: nothing to learn of a column alone
         return ChunkScores(found.positions, gains, found.bandwidths, np.zeros(len(gains), dtype=bool))
 
-    def _gaussians(self, Z_fit: Matrix, Z_score: Matrix, family: SubsetFamily) -> Vector:
+    def _gaussians(self, Z_fit: Matrix, Z_score: Matrix, subsets: SubsetFamily) -> Vector:
         """A Gaussian copula where it does better than independence on the rows to fit on."""
         cross_validated = sum(
-            len(held_out) * log_gaussian_copula(Z_fit[fit], Z_fit[held_out], family)
+            len(held_out) * log_gaussian_copula(Z_fit[fit], Z_fit[held_out], subsets)
             for fit, held_out in contiguous_folds(len(Z_fit), self.cv)
         )
-        return np.where(cross_validated > 0, log_gaussian_copula(Z_fit, Z_score, family), 0.0)
+        return np.where(cross_validated > 0, log_gaussian_copula(Z_fit, Z_score, subsets), 0.0)
 
 
-def log_gaussian_copula(Z_fit: Matrix, Z_score: Matrix, family: SubsetFamily) -> Vector:
+def log_gaussian_copula(Z_fit: Matrix, Z_score: Matrix, subsets: SubsetFamily) -> Vector:
     """Mean over the rows of Z_score of  log N(z_S; 0, R[S, S]) - sum_S log phi(z), R the correlations of Z_fit.
 
     0 for single columns; -inf where the correlations are singular.
@@ -110,10 +110,10 @@ def log_gaussian_copula(Z_fit: Matrix, Z_score: Matrix, family: SubsetFamily) ->
     C = second_moment(Z_fit)
     spread = np.sqrt(np.diag(C))
     if not spread.all():  # one row, in the middle of its column: nothing can be said
-        return np.where(family.sizes > 1, -np.inf, 0.0)
-    joint = expected_log_densities(C / np.outer(spread, spread), second_moment(Z_score), family)
-    gains = joint - family.sum_over_members(_log_normal(Z_score))
-    gains[: family.n_columns] = 0.0
+        return np.where(subsets.sizes > 1, -np.inf, 0.0)
+    joint = expected_log_densities(C / np.outer(spread, spread), second_moment(Z_score), subsets)
+    gains = joint - subsets.sum_over_members(_log_normal(Z_score))
+    gains[: subsets.n_columns] = 0.0
     return gains
 
 

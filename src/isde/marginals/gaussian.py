@@ -157,7 +157,7 @@ def second_moment(centred: Matrix) -> Matrix:
     return moment
 
 
-def expected_log_densities(C: Matrix, D: Matrix, family: SubsetFamily) -> Vector:
+def expected_log_densities(C: Matrix, D: Matrix, subsets: SubsetFamily) -> Vector:
     """Mean log-density of rows with second moment D under Gaussians with covariance C, for every subset.
 
     A subset's Cholesky factor is that of the subset without its last column, and one row more: all subsets cost
@@ -165,13 +165,13 @@ def expected_log_densities(C: Matrix, D: Matrix, family: SubsetFamily) -> Vector
     """
     spread, R, Q = _in_units_of_spread(C, D)
     values, vectors = np.linalg.eigh(Q)
-    scores = np.empty(len(family))
-    k, d = family.max_size, family.n_columns
+    scores = np.empty(len(subsets))
+    k, d = subsets.max_size, subsets.n_columns
     _extend_factors(
         R,
         vectors * np.sqrt(np.maximum(values, 0.0)),
         2 * np.log(np.where(spread > 0, spread, 1.0)) + np.log(2 * np.pi),
-        np.array(family.offsets, dtype=np.int64),
+        np.array(subsets.offsets, dtype=np.int64),
         binomials(d, k),
         scores,
         np.zeros((k, k)),
@@ -181,11 +181,11 @@ def expected_log_densities(C: Matrix, D: Matrix, family: SubsetFamily) -> Vector
         np.zeros(k + 1, dtype=np.int64),
     )
     doubtful = np.flatnonzero(np.isnan(scores))
-    for size in range(1, family.max_size + 1):
-        start = family.offsets[size]
-        here = doubtful[(doubtful >= start) & (doubtful < family.offsets[size + 1])]
+    for size in range(1, subsets.max_size + 1):
+        start = subsets.offsets[size]
+        here = doubtful[(doubtful >= start) & (doubtful < subsets.offsets[size + 1])]
         for part in np.array_split(here, len(here) // SUBSETS_AT_ONCE + 1) if here.size else []:
-            scores[part] = direct_log_densities(C, D, family.members(size)[part - start])
+            scores[part] = direct_log_densities(C, D, subsets.members(size)[part - start])
     return scores
 
 

@@ -8,8 +8,8 @@ import time
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isde.arrays import Matrix
 from isde.artifacts import load
 from isde.comparison import PAPER_SPLIT, Draw, draw_rows
 from isde.data.checks import check_columns, check_finite
@@ -21,8 +21,6 @@ from isde.paper.protocols import BlockDensities, Samples, one_split_scores, resc
 from isde.scores import SubsetScores
 from isde.selection import Selection
 from isde.solvers import select_partition
-
-Matrix = NDArray[np.float64]
 
 ISDE_GRID = np.geomspace(0.001, 0.1, 30).tolist()
 """Of the author's code; the text does not say."""

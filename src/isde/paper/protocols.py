@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from isde.arrays import Matrix
 from isde.baselines.forest import Edge, ForestDensity, heaviest_forest, pair_gains
 from isde.comparison import underflows
 from isde.density import Scaling
@@ -25,7 +26,6 @@ from isde.scoring import score_subsets
 from isde.splits import resolve_split
 from isde.subsets import Subset
 
-Matrix = NDArray[np.float64]
 Samples = NDArray[np.float64]  # (samples, rows, columns)
 
 BLOCKS_AT_ONCE = 64

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isde.arrays import Matrix
 from isde.baselines.block_covariance import BlockDiagonalGaussian
 from isde.baselines.covariance import gaussian_kl
 from isde.paper.item import Finding, Item, Outcome, Results, Row, Settings, Step
@@ -19,8 +19,6 @@ from isde.scoring import score_subsets
 from isde.solvers import select_partition
 from isde.splits import resolve_split
 from isde.synthetic import block_covariance, make_block_gaussian
-
-Matrix = NDArray[np.float64]
 
 SIGMA = 0.7
 STRUCTURES = ((2, 2), (4, 4, 1), (4, 3, 2, 3), (4, 4, 3, 3, 2))

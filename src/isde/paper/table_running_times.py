@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import KernelDensity
 
+from isde.arrays import Matrix
 from isde.engine.grid import PAPER_GRID
 from isde.marginals import resolve_marginal
 from isde.marginals.kde import KDEBlock
@@ -20,8 +20,6 @@ from isde.scoring import score_subsets
 from isde.solvers import select_partition
 from isde.subsets import SubsetFamily
 from isde.synthetic import make_structured
-
-Matrix = NDArray[np.float64]
 
 DIMENSIONS, BLOCK_SIZES = (5, 10, 20, 30, 40, 50), (2, 3, 4, 5)
 
@@ -164,12 +162,12 @@ def slice_within(X: Matrix, k: int, most: float, jobs: int | None) -> int:
     Subsets of a slice cost about as much each as those of all columns do: seconds are projected by their number.
     """
     d, half = X.shape[1], len(X) // 2
-    family, halves = SubsetFamily(d, k), (np.arange(half), np.arange(half, len(X)))
+    subsets, halves = SubsetFamily(d, k), (np.arange(half), np.arange(half, len(X)))
     kernels = resolve_marginal("kde", bandwidths=PAPER_GRID.tolist())
-    expected, _memory = expected_cost(kernels, X, [halves], family, jobs)
+    expected, _memory = expected_cost(kernels, X, [halves], subsets, jobs)
     if expected <= most:
         return d
-    each = expected / len(family)
+    each = expected / len(subsets)
     return max(c for c in range(1, d) if c <= k + 1 or each * len(SubsetFamily(c, k)) <= most)
 
 

@@ -27,6 +27,6 @@ def min_seconds(times: int, function: Callable[[], T]) -> tuple[float, T]:
 
 def uniform_scores(d: int, k: int, rng: np.random.Generator) -> SubsetScores:
     """A table of uniform random scores: the author timed selection on such."""
-    family = SubsetFamily(d, k)
-    nothing = np.full(len(family), np.nan)
-    return SubsetScores(family, rng.uniform(size=len(family)), nothing, nothing, default_names(d))
+    subsets = SubsetFamily(d, k)
+    nothing = np.full(len(subsets), np.nan)
+    return SubsetScores(subsets, rng.uniform(size=len(subsets)), nothing, nothing, default_names(d))

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.arrays import Mask
 from isde.errors import InputError
 from isde.subsets import SubsetFamily
 
 Column = int | str
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def rules_of(constraints: Constraints, names: Sequence[str]) -> list[Rule]:
         raise InputError(f"min_block_size={constraints.min_block_size} must be at least 1.")
     if constraints.min_block_size > 1:
         least = constraints.min_block_size
-        rules.append(Rule(f"min_block_size={least}", lambda family: family.sizes >= least))
+        rules.append(Rule(f"min_block_size={least}", lambda subsets: subsets.sizes >= least))
     if constraints.max_blocks is not None:
         if constraints.max_blocks < 1:
             raise InputError(f"max_blocks={constraints.max_blocks} must be at least 1.")
@@ -70,26 +70,26 @@ def rules_of(constraints: Constraints, names: Sequence[str]) -> list[Rule]:
     return rules
 
 
-def combine(rules: Sequence[Rule], family: SubsetFamily) -> Demands:
+def combine(rules: Sequence[Rule], subsets: SubsetFamily) -> Demands:
     """What is left under all rules."""
-    allowed = np.ones(len(family), dtype=bool)
+    allowed = np.ones(len(subsets), dtype=bool)
     for rule in rules:
         if rule.allowed is not None:
-            allowed &= rule.allowed(family)
+            allowed &= rule.allowed(subsets)
     return Demands(allowed, min((rule.max_blocks for rule in rules if rule.max_blocks is not None), default=None))
 
 
-def conflict(rules: Sequence[Rule], family: SubsetFamily, is_possible: Callable[[Demands], bool]) -> str:
+def conflict(rules: Sequence[Rule], subsets: SubsetFamily, is_possible: Callable[[Demands], bool]) -> str:
     """One sentence that names the fewest rules that rule each other out: without any of them there is a partition."""
     needed = list(rules)
     for rule in rules:
         without = [other for other in needed if other is not rule]
-        if not is_possible(combine(without, family)):
+        if not is_possible(combine(without, subsets)):
             needed = without
     demands = "; ".join(rule.text for rule in needed)
     what, way_out = ("this", "Take it back") if len(needed) == 1 else ("all of these", "Take one back")
     return (
-        f"No partition of the {family.n_columns} columns into blocks of at most {family.max_size} meets {what}: "
+        f"No partition of the {subsets.n_columns} columns into blocks of at most {subsets.max_size} meets {what}: "
         f"{demands}. {way_out}, or allow larger blocks."
     )
 
@@ -111,21 +111,21 @@ def _columns(group: Sequence[Column], names: Sequence[str], what: str, *, at_lea
 
 
 def _together(columns: list[int]) -> Callable[[SubsetFamily], Mask]:
-    return lambda family: np.isin(_count(family, columns), (0, len(columns)))
+    return lambda subsets: np.isin(_count(subsets, columns), (0, len(columns)))
 
 
 def _apart(columns: list[int]) -> Callable[[SubsetFamily], Mask]:
-    return lambda family: _count(family, columns) <= 1
+    return lambda subsets: _count(subsets, columns) <= 1
 
 
 def _block(columns: list[int]) -> Callable[[SubsetFamily], Mask]:
-    def allowed(family: SubsetFamily) -> Mask:
-        count = _count(family, columns)
-        return (count == 0) | ((count == len(columns)) & (family.sizes == len(columns)))
+    def allowed(subsets: SubsetFamily) -> Mask:
+        count = _count(subsets, columns)
+        return (count == 0) | ((count == len(columns)) & (subsets.sizes == len(columns)))
 
     return allowed
 
 
-def _count(family: SubsetFamily, columns: list[int]) -> NDArray[np.float64]:
+def _count(subsets: SubsetFamily, columns: list[int]) -> NDArray[np.float64]:
     """How many of the columns each subset holds."""
-    return family.sum_over_members(np.isin(np.arange(family.n_columns), columns).astype(np.float64))
+    return subsets.sum_over_members(np.isin(np.arange(subsets.n_columns), columns).astype(np.float64))

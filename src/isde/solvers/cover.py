@@ -35,7 +35,7 @@ class SearchTooLong(Exception):
 class Search:
     """What is looked for among the subsets of a family."""
 
-    family: SubsetFamily
+    subsets: SubsetFamily
     slacks: NDArray[np.int64]  # of each subset
     step: int  # totals of different weight differ by at least this
     most_nodes: int  # `SearchTooLong` is raised when more blocks than this were tried
@@ -59,8 +59,8 @@ class Search:
             found = self.several(1, limit, first=first)
             return found[0] if found else None
         usable = np.flatnonzero(self.slacks <= limit)
-        _, label = connected_components(_links(self.family, usable), directed=False)
-        home = label[self.family.padded_members(usable)[:, 0]]
+        _, label = connected_components(_links(self.subsets, usable), directed=False)
+        home = label[self.subsets.padded_members(usable)[:, 0]]
         blocks: Partition = ()
         total = 0
         for component in range(label.max() + 1):
@@ -73,17 +73,17 @@ class Search:
 
     def several(self, n: int, limit: int, *, first: bool = False) -> list[tuple[Partition, int]]:
         """The `n` partitions of least total slack, at most `limit`, in order, with their totals."""
-        columns = np.arange(self.family.n_columns)
+        columns = np.arange(self.subsets.n_columns)
         return self._among(np.flatnonzero(self.slacks <= limit), columns, n, limit, first=first)
 
     def _among(
         self, usable: NDArray[np.intp], columns: NDArray[np.intp], n: int, limit: int, *, first: bool = False
     ) -> list[tuple[Partition, int]]:
-        members = self.family.padded_members(usable)
+        members = self.subsets.padded_members(usable)
         order = np.lexsort(members.T[::-1])  # Python's order: the padding, -1, puts a prefix first
         usable, members = usable[order], members[order]
         d = len(columns)
-        local = np.full(self.family.n_columns + 1, -1, dtype=np.int64)
+        local = np.full(self.subsets.n_columns + 1, -1, dtype=np.int64)
         local[columns] = np.arange(d)
         members = local[members]
         words = d // 64 + 1  # the columns, and a word of its own for the number of blocks where that is limited
@@ -98,7 +98,7 @@ class Search:
         def search(function: Callable[..., Any], most_nodes: int) -> tuple[int, int]:
             kept[:], totals[:] = -1, 0
             return function(
-                starts, masks, (members >= 0).sum(axis=1), self.slacks[usable], self.family.max_size,
+                starts, masks, (members >= 0).sum(axis=1), self.slacks[usable], self.subsets.max_size,
                 -1 if self.max_blocks is None else self.max_blocks, self.fee, limit, self.step, most_nodes, first,
                 np.zeros((slots, words), np.uint64), np.zeros(slots, np.int64), kept, totals,
             )  # fmt: skip
@@ -113,13 +113,13 @@ class Search:
         if nodes > self.most_nodes:
             raise SearchTooLong
         return [
-            (tuple(self.family[int(usable[i])] for i in kept[row] if i >= 0), int(totals[row])) for row in range(count)
+            (tuple(self.subsets[int(usable[i])] for i in kept[row] if i >= 0), int(totals[row])) for row in range(count)
         ]
 
 
-def _links(family: SubsetFamily, usable: NDArray[np.intp]) -> Any:
+def _links(subsets: SubsetFamily, usable: NDArray[np.intp]) -> Any:
     """A graph of the columns in which those of a usable subset are connected."""
-    cover = cover_matrix(family, usable)
+    cover = cover_matrix(subsets, usable)
     return cover @ cover.T
 
 

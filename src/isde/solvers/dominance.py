@@ -18,23 +18,23 @@ def undominated(weights: Weights) -> NDArray[np.bool_]:
     best(S) = max(W(S), max over splits S = A u B of best(A) + best(B)), sizes ascending. Where a split weighs at
     least as much as S, putting the split in place of S makes any partition at least as heavy, with more blocks.
     """
-    family = weights.family
+    subsets = weights.subsets
     best, keep = weights.values.copy(), weights.values != FORBIDDEN
-    offsets = np.array(family.offsets, dtype=np.int64)
-    for size in range(2, family.max_size + 1):
-        where = family.of_size(size)
-        _split_all(family.members(size), offsets, binomials(family.n_columns, size), best, best[where], keep[where])
+    offsets = np.array(subsets.offsets, dtype=np.int64)
+    for size in range(2, subsets.max_size + 1):
+        where = subsets.of_size(size)
+        _split_all(subsets.members(size), offsets, binomials(subsets.n_columns, size), best, best[where], keep[where])
     return keep
 
 
-def best_divisions(family: SubsetFamily, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def best_divisions(subsets: SubsetFamily, scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """The best total of any partition of each subset into smaller ones; -inf for single columns."""
-    best, divided = scores.copy(), np.full(len(family), -np.inf)
-    offsets, unused = np.array(family.offsets, dtype=np.int64), np.empty(len(family), dtype=np.bool_)
-    for size in range(2, family.max_size + 1):
-        where = family.of_size(size)
+    best, divided = scores.copy(), np.full(len(subsets), -np.inf)
+    offsets, unused = np.array(subsets.offsets, dtype=np.int64), np.empty(len(subsets), dtype=np.bool_)
+    for size in range(2, subsets.max_size + 1):
+        where = subsets.of_size(size)
         _split_all(
-            family.members(size), offsets, binomials(family.n_columns, size), best, divided[where], unused[where]
+            subsets.members(size), offsets, binomials(subsets.n_columns, size), best, divided[where], unused[where]
         )
         best[where] = np.maximum(best[where], divided[where])
     return divided

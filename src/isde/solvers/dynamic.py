@@ -32,9 +32,9 @@ def best(weights: Weights, n: int = 1) -> list[Proved]:
 
     best[mask] = max over blocks B inside mask that hold its lowest column of W(B) + best[mask - B].
     """
-    d = weights.family.n_columns
+    d = weights.subsets.n_columns
     by_mask = np.full(1 << d, FORBIDDEN, dtype=np.int64)
-    by_mask[weights.family.masks] = weights.values
+    by_mask[weights.subsets.masks] = weights.values
     heaviest, choice = np.zeros(1 << d, dtype=np.int64), np.zeros(1 << d, dtype=np.int64)
     _fill(by_mask, heaviest, choice)
     if heaviest[-1] == FORBIDDEN:

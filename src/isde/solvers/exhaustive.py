@@ -26,8 +26,8 @@ def steps(task: Task) -> float:
 
 def best(weights: Weights, n: int = 1) -> list[Proved]:
     """The `n` heaviest partitions in order; each one's bound is its own weight."""
-    d, k = weights.family.n_columns, weights.family.max_size
-    weight = dict(zip(weights.family, weights.values.tolist(), strict=True))
+    d, k = weights.subsets.n_columns, weights.subsets.max_size
+    weight = dict(zip(weights.subsets, weights.values.tolist(), strict=True))
     most = d if weights.max_blocks is None else weights.max_blocks
     allowed = (
         partition

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from isde.arrays import Mask
 from isde.errors import ISDEError
 from isde.partitions import Partition
 from isde.solvers.cover import Search, SearchTooLong
@@ -21,8 +22,6 @@ from isde.solvers.dominance import undominated
 from isde.solvers.prices import NEVER, STEP, Prices, cover_matrix, price_columns
 from isde.solvers.solver import Proved, Task
 from isde.solvers.weights import FORBIDDEN, Weights
-
-Mask = NDArray[np.bool_]
 
 DYNAMIC_UP_TO = 14
 """Columns up to which the recursion over bit masks (3^d steps) is faster than a linear program, whatever k is."""
@@ -93,12 +92,12 @@ def possible_blocks(weights: Weights, n: int) -> Mask:
 def search_within(weights: Weights, prices: Prices, candidates: Mask, most_nodes: int) -> Search:
     """The search for partitions into candidates that waste the least of the prices."""
     slacks = np.where(candidates, prices.slacks, NEVER)
-    return Search(weights.family, slacks, STEP, most_nodes, weights.max_blocks, prices.fee)
+    return Search(weights.subsets, slacks, STEP, most_nodes, weights.max_blocks, prices.fee)
 
 
 def search_outwards(weights: Weights, search: Search, n: int, most: int) -> list[tuple[Partition, int]]:
     """The `n` partitions of least total slack, at most `most`, with their totals; fewer where there are fewer."""
-    limit = min(weights.family.n_columns, most)  # first: the rounding of the prices
+    limit = min(weights.subsets.n_columns, most)  # first: the rounding of the prices
     while True:
         found = search.least(n, limit)
         if len(found) == n or limit >= most:
@@ -109,11 +108,11 @@ def search_outwards(weights: Weights, search: Search, n: int, most: int) -> list
 def _largest_total(search: Search) -> int:
     """No partition wastes more."""
     usable = search.slacks[search.slacks < NEVER]
-    return min(LARGEST_TOTAL, search.family.n_columns * (int(usable.max()) + search.fee))
+    return min(LARGEST_TOTAL, search.subsets.n_columns * (int(usable.max()) + search.fee))
 
 
 def _wider(weights: Weights, limit: int, most: int) -> int:
-    first = int(FIRST_GAP / weights.unit * (weights.family.n_columns + 1)) * STEP
+    first = int(FIRST_GAP / weights.unit * (weights.subsets.n_columns + 1)) * STEP
     return min(most, max(int(limit * WIDEN), first, STEP))
 
 
@@ -131,19 +130,19 @@ def _by_branch_and_bound(weights: Weights, prices: Prices, search: Search) -> li
 
 def _integer_program(weights: Weights, candidates: NDArray[np.intp], bound: int) -> Partition | None:
     """The largest gain, by HiGHS; then, where ties are likely, the most blocks that reach it."""
-    family = weights.family
-    gains = (weights.values[candidates] - 1) // (family.n_columns + 1)
-    limits = [LinearConstraint(cover_matrix(family, candidates), 1, 1)]
+    subsets = weights.subsets
+    gains = (weights.values[candidates] - 1) // (subsets.n_columns + 1)
+    limits = [LinearConstraint(cover_matrix(subsets, candidates), 1, 1)]
     if weights.max_blocks is not None:
         limits.append(LinearConstraint(np.ones((1, len(candidates))), 1, weights.max_blocks))
     # Gains are whole numbers: less than one away from the best is the best.
-    most = max(bound / STEP / (family.n_columns + 1), 1.0)
+    most = max(bound / STEP / (subsets.n_columns + 1), 1.0)
     chosen = _solve(gains, limits, relative_gap=0.99 / most)
     if chosen is not None and np.abs(gains).max() < TIED_BELOW:
         reached = LinearConstraint(gains[None, :].astype(float), gains[chosen].sum() - 0.5, np.inf)
-        finer = _solve(np.ones(len(candidates)), [*limits, reached], relative_gap=0.99 / family.n_columns)
+        finer = _solve(np.ones(len(candidates)), [*limits, reached], relative_gap=0.99 / subsets.n_columns)
         chosen = chosen if finer is None else finer
-    return None if chosen is None else tuple(sorted(family[int(i)] for i in candidates[chosen]))
+    return None if chosen is None else tuple(sorted(subsets[int(i)] for i in candidates[chosen]))
 
 
 def _solve(gains: NDArray[Any], limits: list[LinearConstraint], *, relative_gap: float) -> NDArray[np.intp] | None:

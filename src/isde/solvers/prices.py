@@ -58,7 +58,7 @@ def price_columns(weights: Weights, candidates: NDArray[np.bool_]) -> Prices | N
 
     `candidates` are subsets among which there is a heaviest partition.
     """
-    in_nats = weights.unit / (weights.family.n_columns + 1)
+    in_nats = weights.unit / (weights.subsets.n_columns + 1)
     dual = _dual_prices(weights, np.flatnonzero(candidates), (weights.values * in_nats).astype(np.float64))
     if dual is None:
         return None
@@ -76,7 +76,7 @@ def witnessed(weights: Weights, witness: Witness) -> Prices | None:
     """
     ratio = witness.unit / (weights.unit / STEP)
     columns, fee = witness.prices, witness.fee
-    if len(columns) != weights.family.n_columns or not 1 / LARGEST_SUM < ratio < LARGEST_SUM:
+    if len(columns) != weights.subsets.n_columns or not 1 / LARGEST_SUM < ratio < LARGEST_SUM:
         return None
     if ratio != 1:
         columns = np.rint(np.clip(columns * ratio, -LARGEST_SUM, LARGEST_SUM)).astype(np.int64)
@@ -107,12 +107,12 @@ def _fit(weights: Weights, columns: list[int], fee: int) -> bool:
 
 def _slacks(weights: Weights, columns: list[int], fee: int) -> NDArray[np.int64]:
     """Price of its columns plus fee minus weight, for each subset; `NEVER` for one that must not be a block."""
-    family, prices = weights.family, np.array(columns, dtype=np.int64)
-    slacks = np.empty(len(family), dtype=np.int64)
-    for size in range(1, family.max_size + 1):
-        where = family.of_size(size)
+    subsets, prices = weights.subsets, np.array(columns, dtype=np.int64)
+    slacks = np.empty(len(subsets), dtype=np.int64)
+    for size in range(1, subsets.max_size + 1):
+        where = subsets.of_size(size)
         slacks[where] = fee - STEP * weights.values[where]
-        for column in family.members(size).T:  # three times as fast as a sum over rows as short as these
+        for column in subsets.members(size).T:  # three times as fast as a sum over rows as short as these
             slacks[where] += prices[column]
     slacks[weights.values == FORBIDDEN] = NEVER
     return slacks
@@ -120,27 +120,27 @@ def _slacks(weights: Weights, columns: list[int], fee: int) -> NDArray[np.int64]
 
 def _raise(weights: Weights, columns: list[int], fee: int, lacking: NDArray[np.intp]) -> list[int] | None:
     """Go through the subsets that outweigh their columns: where one still does, its first column pays the rest."""
-    family = weights.family
+    subsets = weights.subsets
     while lacking.size:
         for position in lacking[:RAISED_AT_ONCE].tolist():
-            subset = family[position]
+            subset = subsets[position]
             rest = STEP * int(weights.values[position]) - fee - sum(columns[c] for c in subset)
             columns[subset[0]] += max(rest, 0)
         if not _fit(weights, columns, fee):
             return None
         lacking = lacking[RAISED_AT_ONCE:]
         prices = np.array([*columns, 0], dtype=np.int64)  # the last one is for the padding, -1
-        slacks = prices[family.padded_members(lacking)].sum(axis=1) + fee - STEP * weights.values[lacking]
+        slacks = prices[subsets.padded_members(lacking)].sum(axis=1) + fee - STEP * weights.values[lacking]
         lacking = lacking[slacks < 0]
     return columns
 
 
-def cover_matrix(family: SubsetFamily, active: NDArray[np.intp]) -> csc_array:
+def cover_matrix(subsets: SubsetFamily, active: NDArray[np.intp]) -> csc_array:
     """The d x len(active) matrix of the set-partitioning problem: entry (c, S) is 1 where column c is in S."""
-    members = family.padded_members(active)
+    members = subsets.padded_members(active)
     filled = members >= 0
     starts = np.concatenate([[0], np.cumsum(filled.sum(axis=1))])
-    return csc_array((np.ones(starts[-1]), members[filled], starts), shape=(family.n_columns, len(active)))
+    return csc_array((np.ones(starts[-1]), members[filled], starts), shape=(subsets.n_columns, len(active)))
 
 
 def _dual_prices(weights: Weights, allowed: NDArray[np.intp], gains: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -150,8 +150,8 @@ def _dual_prices(weights: Weights, allowed: NDArray[np.intp], gains: NDArray[np.
     solved again with the subsets that its prices undercut the most, until there are none.
     """
     order = allowed[np.argsort(-gains[allowed], kind="stable")]
-    active = np.union1d(allowed[allowed < weights.family.n_columns], order[:COLUMNS_PER_ROUND])
-    if (weights.values[: weights.family.n_columns] == FORBIDDEN).any() or weights.max_blocks is not None:
+    active = np.union1d(allowed[allowed < weights.subsets.n_columns], order[:COLUMNS_PER_ROUND])
+    if (weights.values[: weights.subsets.n_columns] == FORBIDDEN).any() or weights.max_blocks is not None:
         # Perhaps no choice of these covers all columns: add subsets until one does, or it is proved that none can.
         _, active, uncovered = _generate(weights, allowed, np.zeros_like(gains), active, may_uncover=True)
         if uncovered > COVER_TOLERANCE:
@@ -170,7 +170,7 @@ def _generate(
     """Prices and fee, the subsets in the linear program at the end, and how many columns it left uncovered."""
     while True:
         y, uncovered = _solve(weights, active, gains, may_uncover=may_uncover)
-        excess = gains[allowed] - weights.family.sum_over_members(y[:-1])[allowed] - y[-1]
+        excess = gains[allowed] - weights.subsets.sum_over_members(y[:-1])[allowed] - y[-1]
         worst = np.argsort(-excess, kind="stable")[:COLUMNS_PER_ROUND]
         entering = np.setdiff1d(allowed[worst[excess[worst] > PRICE_TOLERANCE]], active)
         if entering.size == 0 or (may_uncover and uncovered <= COVER_TOLERANCE):
@@ -181,8 +181,8 @@ def _generate(
 def _solve(
     weights: Weights, active: NDArray[np.intp], gains: NDArray[np.float64], *, may_uncover: bool
 ) -> tuple[NDArray[np.float64], float]:
-    d, cost = weights.family.n_columns, -gains[active]
-    cover = cover_matrix(weights.family, active)
+    d, cost = weights.subsets.n_columns, -gains[active]
+    cover = cover_matrix(weights.subsets, active)
     if may_uncover:  # one nat for each column left out
         cover, cost = hstack([cover, eye_array(d)], format="csc"), np.append(cost, np.ones(d))
     limit: dict[str, Any] = {}

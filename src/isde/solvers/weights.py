@@ -29,14 +29,14 @@ FORBIDDEN = np.iinfo(np.int64).min // 2
 class Weights:
     """An exact set-partitioning problem: choose disjoint subsets that cover all columns and weigh the most."""
 
-    family: SubsetFamily
+    subsets: SubsetFamily
     values: NDArray[np.int64]  # weight of each subset
     unit: float  # nats that (d + 1) weight units stand for
     max_blocks: int | None = None  # of a partition; None: no limit
 
     def of(self, partition: Partition) -> int:
         """The weight of a partition."""
-        return sum(int(self.values[self.family.index(block)]) for block in partition)
+        return sum(int(self.values[self.subsets.index(block)]) for block in partition)
 
     def nats(self, weight: int, bound: int) -> float:
         """How much more than `weight` a partition can score that weighs at most `bound`; blocks only cut ties."""
@@ -44,11 +44,11 @@ class Weights:
 
     def next_gain(self, weight: int) -> int:
         """The least that a partition weighs which gains more than one of this weight."""
-        return (self._gain(weight) + 1) * (self.family.n_columns + 1) + 1
+        return (self._gain(weight) + 1) * (self.subsets.n_columns + 1) + 1
 
     def _gain(self, weight: int) -> int:
         """The gain in units of a partition: of gain G, it weighs (d + 1) G plus 1 to d for its blocks."""
-        return (weight - 1) // (self.family.n_columns + 1)
+        return (weight - 1) // (self.subsets.n_columns + 1)
 
 
 def gains_of(scores: SubsetScores, sense: str) -> NDArray[np.float64]:
@@ -67,7 +67,7 @@ def gains_of(scores: SubsetScores, sense: str) -> NDArray[np.float64]:
 
 
 def integer_weights(
-    family: SubsetFamily,
+    subsets: SubsetFamily,
     gains: NDArray[np.float64],
     *,
     floor: float | None = 0.0,
@@ -80,13 +80,13 @@ def integer_weights(
     too little to matter: one hopeless score, or -inf, must not coarsen the unit for the others. Without a floor the
     unit suits all finite gains, and -inf costs more than all finite differences together.
     """
-    d, possible = family.n_columns, np.isfinite(gains)
-    allowed = np.ones(len(family), dtype=bool) if allowed is None else allowed
+    d, possible = subsets.n_columns, np.isfinite(gains)
+    allowed = np.ones(len(subsets), dtype=bool) if allowed is None else allowed
     gains = np.where(possible & allowed, gains, 0.0)
     if floor is None:
         gains[~possible] = -(2 * d + 1) * max(float(np.abs(gains).max()), 1.0)
     else:
-        hopeless = floor - _most_gain(family, gains) - 1.0
+        hopeless = floor - _most_gain(subsets, gains) - 1.0
         gains = np.where(possible, np.maximum(gains, hopeless), hopeless)
     gains[~allowed] = 0.0
     largest = float(np.abs(gains).max()) or 1.0
@@ -96,14 +96,14 @@ def integer_weights(
     # The largest unit that serves: tied scores become small numbers, whose ties a linear program can see.
     common = int(np.gcd.reduce(units)) or 1
     values = np.where(allowed, units // common * (d + 1) + 1, FORBIDDEN)
-    return Weights(family, values, float(np.ldexp(common, -bits)), max_blocks)
+    return Weights(subsets, values, float(np.ldexp(common, -bits)), max_blocks)
 
 
-def _most_gain(family: SubsetFamily, gains: NDArray[np.float64]) -> float:
+def _most_gain(subsets: SubsetFamily, gains: NDArray[np.float64]) -> float:
     """No partition gains more: each column takes its share of the best block that it could be in."""
-    best = np.zeros(family.n_columns)
-    for size in range(1, family.max_size + 1):
-        shares = gains[family.of_size(size)] / size
-        for column in family.members(size).T:
+    best = np.zeros(subsets.n_columns)
+    for size in range(1, subsets.max_size + 1):
+        shares = gains[subsets.of_size(size)] / size
+        for column in subsets.members(size).T:
             np.maximum.at(best, column, shares)
     return float(best.sum())
