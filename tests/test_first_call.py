@@ -10,8 +10,7 @@ import pytest
 
 from isde import SubsetScores, best_partitions
 from isde.engine.jit import plain
-from isde.solvers import cover, prices
-from isde.solvers.weights import FORBIDDEN
+from isde.solvers import cover
 from isde.subsets import SubsetFamily
 
 FIT = """
@@ -134,18 +133,3 @@ def test_a_plain_function_calls_plain_functions():
     memory[place] = covered
     with np.errstate(over="ignore"):
         assert plain(cover._slot)(covered, memory) == place
-
-
-def test_prices_rise_until_no_subset_outweighs_its_columns_as_one_by_one(rng):
-    family = SubsetFamily(8, 3)
-    members = family.members(3)
-    for _ in range(20):
-        weights = rng.integers(-50, 50, size=len(members))
-        weights[rng.random(len(weights)) < 0.1] = FORBIDDEN
-        found = rng.integers(0, 400, size=8)
-        expected = found.tolist()
-        for subset, weight in zip(members.tolist(), weights.tolist(), strict=True):
-            if weight != FORBIDDEN:
-                expected[subset[0]] += max(12 * weight - 7 - sum(expected[c] for c in subset), 0)
-        prices._raise_prices(members, weights, 12, 7, found)
-        assert found.tolist() == expected

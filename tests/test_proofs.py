@@ -33,6 +33,7 @@ def only_prices(monkeypatch):
 def no_time(monkeypatch):
     """Every search takes too long."""
     monkeypatch.setattr(proofs, "MOST_STEPS", 0)
+    monkeypatch.setattr(proofs, "MOST_PRICED", 0)
     monkeypatch.setattr(proofs, "MOST_NODES", 0)
 
 

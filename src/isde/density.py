@@ -20,7 +20,7 @@ from isde.marginals import DEFAULT_MARGINAL, fitted_kind, resolve_marginal
 from isde.marginals.marginal import FittedBlock, Marginal, fit_shuffled, of_columns
 from isde.partitions import Partition, RandomState, canonical_partition
 
-FARTHEST = 1e145
+FARTHEST_RANGES = 1e145
 """Ranges of a column. Log-densities farther out would leave float64: such rows count as if they were here."""
 
 SCALE_NAMES = ("minmax", "standard")
@@ -53,7 +53,7 @@ class Scaling:
     def transform(self, X: Matrix) -> Matrix:
         with np.errstate(over="ignore"):
             scaled = (X - self.shift) / self.scale
-        return np.ascontiguousarray(np.clip(scaled, -FARTHEST, FARTHEST))
+        return np.ascontiguousarray(np.clip(scaled, -FARTHEST_RANGES, FARTHEST_RANGES))
 
     def inverse(self, U: Matrix) -> Matrix:
         return U * self.scale + self.shift

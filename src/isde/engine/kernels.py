@@ -44,7 +44,7 @@ SHIFT32, SHIFT64 = F32(1.5 * 2**23 + 127 + SCALE_BITS), 1.5 * 2**52 + 1023
 makes 2^n of it: no conversion to integers, which is slow or, for float64 on AVX2, not there at all."""
 
 LEFT, RIGHT = 4, 2
-"""Rows of a register block: 4 x 2 float32 vectors of sums. Measured against 4x3, 2x4, 6x2, 4x4 and 1x8 on AVX2: 0.77 to
+"""Rows of an octet: 4 x 2 float32 vectors of sums. Measured against 4x3, 2x4, 6x2, 4x4 and 1x8 on AVX2: 0.77 to
 0.99 of the large-matrix sgemm rate at all shapes in use; 4x4 spills (0.6)."""
 
 
@@ -56,19 +56,19 @@ class Recipe(NamedTuple):
     group: Any
     left_parent: Any  # of the lefts, (Q, 4)
     left_group: Any
-    quad: Any  # lefts of each register block, (B,)
+    quad: Any  # lefts of each octet, (B,)
     right: Any  # its rights, (B, 2)
 
 
 class Asked(NamedTuple):
-    """Which sums, for which bandwidths; by bandwidth, then register block."""
+    """Which sums, for which bandwidths; by bandwidth, then octet."""
 
     rates: Any  # log2(e) / (2 h^2) for each bandwidth, float32
     shrinks: Any  # what the centres are multiplied with for each bandwidth
     needed: Any  # which kernels and made rows a bandwidth needs, (H, G + R)
     left_needed: Any  # which lefts it needs, (H, Q, 4)
     first: Any  # bandwidth h has the entries first[h] to first[h + 1], (H + 1,)
-    block: Any  # register block of each entry, (A,)
+    octet: Any  # octet of each entry, (A,)
     wanted: Any  # which of its sums, (A, 8)
     whole: Any  # wanted.all(axis=1)
 
@@ -139,7 +139,7 @@ def _multiply_rows(rows: Any, left: int, right: int, target: int) -> None:  # in
 
 
 @fast_inline
-def _multiply_block(rows: Any, left: Any, right: Any, sums: Any) -> None:  # in: ...; in, out: sums
+def _multiply_octet(rows: Any, left: Any, right: Any, sums: Any) -> None:  # in: ...; in, out: sums
     """sums += (rows[left] @ rows[right].T).ravel()"""
     a0, a1, a2, a3, b0, b1 = rows[left[0]], rows[left[1]], rows[left[2]], rows[left[3]], rows[right[0]], rows[right[1]]
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = F32(0.0)
@@ -184,7 +184,7 @@ def sum_products(
 ) -> None:
     """logs[a] = sum_i log2(products of rows summed over centres): all subsets of a tile, all bandwidths."""
     groups, parent, group, left_parent, left_group, quad, right = recipe
-    rates, shrinks, needed, left_needed, first, block, wanted, whole = asked
+    rates, shrinks, needed, left_needed, first, octet, wanted, whole = asked
     D, rows, left, sums, products = scratch
     logs, doubtful, listed = found
     n, L, chunk = len(queries), centres.shape[1], rows.shape[1]
@@ -210,7 +210,7 @@ def sum_products(
                                 rows[n_groups + r, j] = UNIT
                 made = -1
                 for a in range(first[h], first[h + 1]):
-                    b = block[a]
+                    b = octet[a]
                     if quad[b] != made:
                         made = quad[b]
                         for x in range(len(left)):
@@ -220,7 +220,7 @@ def sum_products(
                                 if left_needed[h, made, x]:
                                     _multiply_rows(rows, left_parent[made, x], left_group[made, x], lefts + x)
                     if whole[a]:
-                        _multiply_block(rows, left, right[b], sums[a])
+                        _multiply_octet(rows, left, right[b], sums[a])
                     else:
                         for slot in range(sums.shape[1]):
                             if wanted[a, slot]:

@@ -1,14 +1,14 @@
 """How all subsets become sums of products of two rows: each subset exactly once, in tiles that fit the cache.
 
 A row is the product of the kernels of some columns, over the fitting rows. The sum for S = A u B is the inner product
-of row A with row B, so a block of lefts x rights gives all their unions by matrix-like work. Three ways to cover:
+of row A with row B, so some lefts x rights give all their unions by matrix-like work. Three ways to cover:
 
 - halves: lefts are subsets of the first half of the columns, rights of the second. Best where k is near d.
 - pivot: S belongs to its middle column r, with floor((|S| - 1) / 2) members below it and the rest above. Rows stay
   short products; r joins the lefts.
 
-- fours, for k <= 3: columns in groups of four, by how many of a subset's columns share a group. Register blocks, four
-  lefts by two rights, then have next to no padding (at d = 32: 0.3 %, against 20 % for the pivot).
+- fours, for k <= 3: columns in groups of four, by how many of a subset's columns share a group. Octets of sums,
+  four lefts by two rights in registers, then have next to no padding (at d = 32: 0.3 %, against 20 % for the pivot).
 
 Rights are kept for a chunk of fitting rows and live in the L2 cache. Lefts are made four at a time, just before they
 are multiplied with all their rights, and never leave the L1 cache.
@@ -48,13 +48,13 @@ class Piece:
     rights: tuple[Subset, ...]
 
     @property
-    def n_blocks(self) -> int:
+    def n_octets(self) -> int:
         return ceil(len(self.lefts) / LEFT) * ceil(len(self.rights) / RIGHT)
 
     @property
     def n_slots(self) -> int:
-        """Sums that its register blocks make, padding included."""
-        return self.n_blocks * LEFT * RIGHT
+        """Sums that its octets make, padding included."""
+        return self.n_octets * LEFT * RIGHT
 
     def n_subsets(self, largest: int) -> int:
         """How many unions are subsets of at most `largest` columns."""
@@ -63,20 +63,20 @@ class Piece:
 
     @property
     def cost(self) -> int:
-        """In inner products: register blocks, and rows that must be made, at the price of five each (measured)."""
+        """In inner products: octets, and rows that must be made, at the price of five each (measured)."""
         return self.n_slots + 5 * sum(len(left) > 1 for left in self.lefts)
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A unit of work: rows, the register blocks that multiply them, and which subset each sum belongs to."""
+    """A unit of work: rows, the octets that multiply them, and which subset each sum belongs to."""
 
     groups: NDArray[np.int64]  # columns of each squared distance, padded with -1: rows 0 to G - 1 are their kernels
     parent: NDArray[np.int64]  # row G + r is row parent[r] times row group[r]; both -1: a row of ones
     group: NDArray[np.int64]
     left_parent: NDArray[np.int64]  # the same for lefts, four at a time, (Q, 4); parent -1: row group as it is
     left_group: NDArray[np.int64]
-    quad: NDArray[np.int64]  # which four lefts a register block has, ascending, (B,)
+    quad: NDArray[np.int64]  # which four lefts an octet has, ascending, (B,)
     right: NDArray[np.int64]  # the rows of its two rights, (B, 2)
     members: NDArray[np.int16]  # columns of the subset of each slot, padded with -1, (B * 8, k)
     position: NDArray[np.int64]  # its position in the family; -1 for padding
@@ -114,7 +114,7 @@ def into_tiles(pieces: Sequence[Piece], most_slots: int) -> tuple[tuple[Piece, .
 
 @lru_cache(maxsize=16)  # the same for all splits of a table
 def build_tile(subsets: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
-    """Rows and register blocks of a tile; rows that several pieces need are made once."""
+    """Rows and octets of a tile; rows that several pieces need are made once."""
     parent: list[int] = []
     group: list[int] = []
     row_of: dict[Subset, int] = {}
@@ -204,7 +204,7 @@ def _pivot_pieces(subsets: SubsetFamily) -> Iterator[Piece]:
 def _halves_pieces(subsets: SubsetFamily) -> Iterator[Piece]:
     d, k = subsets.n_columns, subsets.max_size
     firsts, seconds = _subsets(range(d // 2), k), _subsets(range(d // 2, d), k)
-    # Sizes of lefts that go with the same rights share their register blocks.
+    # Sizes of lefts that go with the same rights share their octets.
     room = [min(k - size, d - d // 2) for size in range(max(map(len, firsts)) + 1)]
     for largest, sizes in groupby(range(len(room)), key=lambda size: room[size]):
         span = list(sizes)
@@ -228,7 +228,7 @@ def _fours_pieces(subsets: SubsetFamily) -> Iterator[Piece]:
 
 
 def _equal_parts(sets: tuple[Subset, ...]) -> list[tuple[Subset, ...]]:
-    """Parts of at most MOST_ROWS sets, as equal as whole register blocks allow."""
+    """Parts of at most MOST_ROWS sets, as equal as whole octets allow."""
     parts = ceil(len(sets) / MOST_ROWS)
     width = LEFT * ceil(len(sets) / (LEFT * parts)) if parts else 1
     return [sets[start : start + width] for start in range(0, len(sets), width)]

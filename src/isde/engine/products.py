@@ -40,7 +40,7 @@ CHUNK = 800
 a sum does not depend on the tile it is in."""
 
 DENSE = 3
-"""Of the eight sums of a register block, so many cost as much one by one as all eight together."""
+"""Of the eight sums of an octet, so many cost as much one by one as all eight together."""
 
 SLOTS_AT_ONCE = 1 << 12
 """Slots whose bounds are computed together: temporary arrays of some megabytes, however large the tile."""
@@ -116,31 +116,31 @@ class RowSet:
 
 @dataclass(frozen=True)
 class Work:
-    """Which sums of a tile to compute: entries of one bandwidth and one register block, by bandwidth, then block."""
+    """Which sums of a tile to compute: entries of one bandwidth and one octet, by bandwidth, then octet."""
 
     bandwidths: NDArray[np.float64]
     h: NDArray[np.intp]  # which bandwidth each entry has, (A,)
-    block: NDArray[np.intp]  # which register block, (A,)
+    octet: NDArray[np.intp]  # which octet, (A,)
     wanted: NDArray[np.bool_]  # which of its sums, (A, 8)
     needed: NDArray[np.bool_]  # which rows each bandwidth needs, kernels first
     left_needed: NDArray[np.bool_]  # which lefts, (H, Q, 4)
 
     @classmethod
     def of(cls, tile: Tile, bandwidths: NDArray[np.float64], slots: NDArray[np.bool_]) -> Work:
-        """All that is wanted, (bandwidths, slots); a register block of which much is wanted is computed whole."""
+        """All that is wanted, (bandwidths, slots); an octet of which much is wanted is computed whole."""
         eights = slots.reshape(len(slots), len(tile.quad), kernels.LEFT * kernels.RIGHT)
-        h, block = map(np.ascontiguousarray, np.nonzero(eights.any(axis=2)))  # one layout for compiled code
-        wanted = eights[h, block]
+        h, octet = map(np.ascontiguousarray, np.nonzero(eights.any(axis=2)))  # one layout for compiled code
+        wanted = eights[h, octet]
         wanted[wanted.sum(axis=1) >= DENSE] = True
         sides = wanted.reshape(len(wanted), kernels.LEFT, kernels.RIGHT)
         left_needed = np.zeros((len(bandwidths), len(tile.left_parent), kernels.LEFT), dtype=bool)
         needed = np.zeros((len(bandwidths), len(tile.groups) + len(tile.parent)), dtype=bool)
         for side in range(kernels.LEFT):
             used = sides[:, side].any(axis=1)
-            left_needed[h[used], tile.quad[block[used]], side] = True
+            left_needed[h[used], tile.quad[octet[used]], side] = True
         for side in range(kernels.RIGHT):
             used = sides[:, :, side].any(axis=1)
-            needed[h[used], tile.right[block[used], side]] = True
+            needed[h[used], tile.right[octet[used], side]] = True
         i, four, side_of = np.nonzero(left_needed)
         parent = tile.left_parent[four, side_of]
         needed[i, tile.left_group[four, side_of]] = True
@@ -150,7 +150,7 @@ class Work:
                 own = needed[:, len(tile.groups) + r]
                 needed[:, tile.parent[r]] |= own
                 needed[:, tile.group[r]] |= own
-        return cls(bandwidths, h, block, wanted, needed, left_needed)
+        return cls(bandwidths, h, octet, wanted, needed, left_needed)
 
 
 @dataclass
@@ -199,7 +199,7 @@ def _evaluate_task(
             needed=work.needed,
             left_needed=work.left_needed,
             first=np.searchsorted(work.h, np.arange(len(work.bandwidths) + 1)),
-            block=work.block,
+            octet=work.octet,
             wanted=work.wanted,
             whole=work.wanted.all(axis=1),
         ),
@@ -214,7 +214,7 @@ def _evaluate_task(
         kernels.Found(logs, doubtful, listed),
     )
     logs -= (len(queries) - doubtful) * kernels.PRODUCT_BITS
-    doubtful[(tile.position < 0).reshape(-1, shape[1])[work.block]] = 0
+    doubtful[(tile.position < 0).reshape(-1, shape[1])[work.octet]] = 0
     entry, of_eight = np.nonzero((doubtful > 0) & (doubtful <= LISTED))
     repeats = doubtful[entry, of_eight]
     place = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
@@ -323,8 +323,8 @@ class BandwidthSearch:
             return
         work = Work.of(self.tile, self.h[used], todo[used])
         sums = evaluate(self.tile, self.rows, work, self.run)
-        at = used[work.h], work.block
-        fresh = work.wanted & ~_eights(self.evaluated)[at] & _eights(self.real)[work.block]
+        at = used[work.h], work.octet
+        fresh = work.wanted & ~_eights(self.evaluated)[at] & _eights(self.real)[work.octet]
         self.evaluations += int(fresh.sum())
         for target, values in ((self.upper, sums.upper), (self.log_sums, sums.log_sums)):
             _eights(target)[at] = np.where(fresh, values, _eights(target)[at])
@@ -334,7 +334,7 @@ class BandwidthSearch:
         width = kernels.LEFT * kernels.RIGHT
         for a, eighth, row in sums.events:
             new = fresh[a, eighth]
-            self.events.append((at[0][a[new]], work.block[a[new]] * width + eighth[new], row[new]))
+            self.events.append((at[0][a[new]], work.octet[a[new]] * width + eighth[new], row[new]))
 
     def _contenders(self, slots: NDArray[np.intp], step: int = 1) -> NDArray[np.bool_]:
         """What to evaluate next: for each slot, of every so many bandwidths, those whose bound beats its best score."""
@@ -419,7 +419,7 @@ class BandwidthSearch:
 
 
 def _eights(by_slot: NDArray[Any]) -> NDArray[Any]:
-    """A view by register block of what is known by slot."""
+    """A view by octet of what is known by slot."""
     return by_slot.reshape(*by_slot.shape[:-1], -1, kernels.LEFT * kernels.RIGHT)
 
 
@@ -451,14 +451,14 @@ def _held_out_sums(
     own[which, slots] = True
     work = Work.of(tile, values, own)
     sums = evaluate(tile, rows, work, run)
-    entry, eighth = np.nonzero(_eights(own)[work.h, work.block])
-    slot_of = work.block[:, None] * kernels.LEFT * kernels.RIGHT + np.arange(kernels.LEFT * kernels.RIGHT)
+    entry, eighth = np.nonzero(_eights(own)[work.h, work.octet])
+    slot_of = work.octet[:, None] * kernels.LEFT * kernels.RIGHT + np.arange(kernels.LEFT * kernels.RIGHT)
     total = np.zeros(len(bandwidth))
     total[slot_of[entry, eighth]] = sums.log_sums[entry, eighth]
     far = entry[sums.overflow[entry, eighth]], eighth[sums.overflow[entry, eighth]]
     crowded = slot_of[far]
     total[crowded] = 0.0
-    mine = _eights(own)[work.h, work.block] & ~sums.overflow
+    mine = _eights(own)[work.h, work.octet] & ~sums.overflow
     a, of_eight, row = _events(sums.events, mine)
     slot = np.append(slot_of[a, of_eight], np.repeat(crowded, len(rows.queries)))
     row = np.append(row, np.tile(np.arange(len(rows.queries)), len(crowded)))

@@ -57,7 +57,7 @@ def kernel_chunks(subsets: SubsetFamily) -> tuple[Chunk, ...]:
         Chunk(
             f"kernels-{number}",
             sum(piece.n_subsets(subsets.max_size) for piece in pieces),
-            sum(piece.n_blocks for piece in pieces),
+            sum(piece.n_octets for piece in pieces),
             content=pieces,
         )
         for number, pieces in enumerate(plan_pieces(subsets))
@@ -115,15 +115,15 @@ def expected_cost(rows: KernelRows, subsets: SubsetFamily, chunk: Chunk, means: 
     What its sums take grows with the rows, what lies between them does not.
     """
     parts = into_tiles(chunk.content, _slots_allowed(rows.grid, means))
-    blocks = [sum(piece.n_blocks for piece in part) for part in parts]
-    middle = int(np.argsort(blocks)[len(blocks) // 2])
+    octets = [sum(piece.n_octets for piece in part) for part in parts]
+    middle = int(np.argsort(octets)[len(octets) // 2])
     for n in (2, MEASURED_ROWS):  # with two, compiled code is loaded or made
         share, clock = min(1.0, n / (len(rows.cv.queries) + len(rows.held_out.queries))), _Clock()
         few = replace(rows, cv=_some(rows.cv, share), held_out=_some(rows.held_out, share))
         start = time.perf_counter()
         _score_tile(few, subsets, parts[middle], Means(run=clock.run))
         between = time.perf_counter() - start - clock.seconds
-    whole = sum(blocks) / blocks[middle]
+    whole = sum(octets) / octets[middle]
     return Cost(whole * clock.seconds / share, whole * between, expected_memory(rows.grid, chunk, means))
 
 

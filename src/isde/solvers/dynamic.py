@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.engine.jit import loop, part
+from isde.engine.jit import loop, part, plain
 from isde.solvers.solver import Proved, Task
 from isde.solvers.weights import FORBIDDEN, Weights
 
 MOST_COLUMNS = 22
 """Columns up to which its tables fit into memory."""
+
+FEW_STEPS = 3**8
+"""That Python takes in the time in which a recursion compiled before is loaded."""
 
 
 def refusal(task: Task) -> str | None:
@@ -36,7 +39,9 @@ def best(weights: Weights, n: int = 1) -> list[Proved]:
     by_mask = np.full(1 << d, FORBIDDEN, dtype=np.int64)
     by_mask[weights.subsets.masks] = weights.values
     heaviest, choice = np.zeros(1 << d, dtype=np.int64), np.zeros(1 << d, dtype=np.int64)
-    _fill(by_mask, heaviest, choice)
+    # Nothing is compiled for few columns.
+    fill = plain(_fill) if 3**d <= FEW_STEPS and not _fill.signatures else _fill
+    fill(by_mask, heaviest, choice)
     if heaviest[-1] == FORBIDDEN:
         return []
     partition, mask = [], (1 << d) - 1

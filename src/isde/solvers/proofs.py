@@ -17,13 +17,17 @@ from isde.selection import PROOF_TOLERANCE, Selection, Witness, certify
 from isde.solvers import dynamic, milp
 from isde.solvers.constraints import Constraints
 from isde.solvers.cover import Search, SearchTooLong
+from isde.solvers.dynamic import FEW_STEPS
 from isde.solvers.prices import STEP, Prices, price_columns, witnessed
 from isde.solvers.problem import Problem
 from isde.solvers.solver import Task
-from isde.solvers.weights import Weights
+from isde.solvers.weights import FORBIDDEN, Weights
 
 MOST_STEPS = 3**17
 """Of a solver that is asked again (`Solver.steps`): the recursion over 17 columns takes 0.4 s."""
+
+MOST_PRICED = 20_000
+"""Subsets that a linear program is asked of first: a tenth of a second."""
 
 MOST_NODES = 2_000_000
 """Blocks that a search tries: 0.1 to 0.3 s."""
@@ -119,7 +123,7 @@ def _weights(problem: Problem, partition: Partition) -> Weights:
 
 def _look_again(claim: _Claim, witness: Witness | None) -> Verdict:
     prices = None if witness is None else witnessed(claim.weights, witness)
-    verdict = Verdict(inf) if prices is None else _by_prices(claim, prices)
+    verdict = _by_linear_program(claim) if prices is None else _by_prices(claim, prices)
     if verdict.outcome != "not checked again":
         return verdict
     if dynamic.refusal(claim.task) is None and dynamic.steps(claim.task) <= MOST_STEPS:
@@ -128,6 +132,18 @@ def _look_again(claim: _Claim, witness: Witness | None) -> Verdict:
         prices = _new_prices(claim)
         return verdict if prices is None else _by_prices(claim, prices)
     return verdict
+
+
+def _by_linear_program(claim: _Claim) -> Verdict:
+    """What new prices prove by themselves: most often all, and nothing has to be compiled for it."""
+    subsets = claim.weights.subsets
+    if claim.rank > 1 or not dynamic.steps(claim.task) > FEW_STEPS or len(subsets) > MOST_PRICED:
+        return Verdict(inf)
+    try:
+        prices = price_columns(claim.weights, claim.weights.values != FORBIDDEN)
+    except ISDEError:
+        return Verdict(inf)  # where HiGHS fails nothing is known, and nothing is wrong with the claim
+    return Verdict(inf if prices is None else claim.gap(prices.bound // STEP))
 
 
 def _new_prices(claim: _Claim) -> Prices | None:
