@@ -18,7 +18,8 @@ import isde
 from fcs_files import write_fcs
 from isde import ISDE, best_partitions, load, synthetic, worst_partitions
 from isde.cli import COMMANDS, main
-from isde.cli.options import join_names, split_names
+from isde.cli.options import split_names
+from isde.data.words import join_names
 from isde.errors import InputError
 from isde.synthetic import demo_table
 from oracles import ROUNDING

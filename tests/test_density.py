@@ -260,3 +260,12 @@ def test_a_singular_gaussian_block_is_refused_with_a_way_out(X):
 def test_an_unknown_option_is_refused(X, options, complaint):
     with pytest.raises(ValueError, match=complaint):
         fit_blocks(X, [(0, 1, 2)], **options)
+
+
+def test_a_partition_can_be_given_by_names(X):
+    frame = pd.DataFrame(X, columns=["a", "b, c", "d"])
+    by_name, by_number = (fit_blocks(frame, p, "gaussian") for p in ([("b, c", "a"), "d"], [(0, 1), (2,)]))
+    assert by_name.partition == by_number.partition == ((0, 1), (2,))
+    np.testing.assert_array_equal(by_name.score_samples(frame), by_number.score_samples(frame))
+    with pytest.raises(InputError, match="There is no column 'e': the columns are 'a', 'b, c', 'd'"):
+        fit_blocks(frame, [("a", "e"), ("b, c", "d")])

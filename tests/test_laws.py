@@ -64,6 +64,15 @@ def test_a_kind_is_saved_under_its_name_and_built_again_from_its_arrays(blocks, 
     assert again.n_columns == 3
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_arrays_of_a_block_cannot_be_changed(blocks, kind):
+    held = [value for value in vars(blocks[kind]).values() if isinstance(value, np.ndarray)]
+    assert held or kind in ("copula", "two-scales")
+    for array in held:
+        with pytest.raises(ValueError, match="read-only"):
+            array.flat[0] = 0
+
+
 @pytest.mark.parametrize("name", MARGINAL_NAMES)
 def test_every_family_by_name_fits_blocks_of_a_kind_that_can_be_saved(name):
     for block in resolve_marginal(name).fit_blocks(rows_of(120), [(0, 1), (2,)], n_jobs=1):

@@ -292,9 +292,9 @@ def test_one_fold_is_too_few():
     ("X_fit", "X_score", "complaint"),
     [
         (np.ones((3, 2)), np.ones((3, 1)), "X_fit has 2 columns, X_score has 1"),
-        (np.ones(3), np.ones((3, 1)), "X_fit must be a matrix"),
-        (np.ones((3, 1)), np.empty((0, 1)), "X_score must be a matrix"),
-        (np.array([[1.0], [np.nan]]), np.ones((3, 1)), "X_fit has NaN"),
+        (np.ones(3), np.ones((3, 1)), "Expected 2D array, got 1D"),
+        (np.ones((3, 1)), np.empty((0, 1)), "0 sample"),
+        (np.array([[1.0], [np.nan]]), np.ones((3, 1)), "NaN or infinite .inf. values in 'x0'"),
     ],
 )
 def test_rows_that_cannot_be_scored_are_refused(X_fit, X_score, complaint):

@@ -115,3 +115,13 @@ def _to_bytes(array: NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, plain, version=(1, 0), allow_pickle=False)
     return buffer.getvalue()
+
+
+def over(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """The arrays under names with a prefix."""
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
+
+
+def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """The arrays whose names have the prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

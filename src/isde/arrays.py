@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,3 +26,14 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+class FrozenArrays:
+    """A dataclass whose arrays cannot be changed, as its fields cannot."""
+
+    def __post_init__(self) -> None:
+        own: Any = self
+        for field in fields(own):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, field.name, read_only(value))

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
-from isde.archive import Arrays, write_archive
-from isde.arrays import Matrix, Vector
-from isde.data.checks import check_columns, check_finite, check_numeric_frame
-from isde.data.table import default_names, frame_names
+from isde.archive import Arrays, over, under, write_archive
+from isde.arrays import FrozenArrays, Matrix, Vector
+from isde.data.checks import as_table, check_columns
+from isde.data.table import default_names
+from isde.data.words import some
 from isde.errors import InputError
 from isde.marginals import DEFAULT_MARGINAL, fitted_kind, resolve_marginal
 from isde.marginals.marginal import FittedBlock, Marginal, fit_shuffled, of_columns
@@ -27,7 +28,7 @@ SCALE_NAMES = ("minmax", "standard")
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Scaling(FrozenArrays):
     """The rescaling of each column to (x - shift) / scale, and what it does to a density."""
 
     shift: Vector
@@ -81,13 +82,28 @@ class ProductDensity:
 
     def score_blocks(self, X: ArrayLike, n_jobs: int | None = None) -> Matrix:
         """Log-density of each row in each block, shape (n rows, n blocks); the columns add up to `score_samples`."""
-        U = self.scaling.transform(as_matrix(X, self.names))
+        return self.log_densities(self._rows(X), n_jobs)
+
+    def log_densities(self, X: Matrix, n_jobs: int | None) -> Matrix:
+        """`score_blocks` of rows that were checked before."""
+        U = self.scaling.transform(X)
         shift = self.scaling.log_jacobian
         parts = [
             block.score_samples(of_columns(U, columns), n_jobs) + shift[list(columns)].sum()
             for columns, block in zip(self.partition, self.blocks, strict=True)
         ]
         return np.column_stack(parts)
+
+    def _rows(self, X: ArrayLike) -> Matrix:
+        """Checked, with the columns of the density where they have names of their own."""
+        table, unnamed = as_table(X, self.names), default_names(len(self.names))
+        if len(table.names) != len(self.names):
+            raise InputError(f"The data have {len(table.names)} columns, the density has {len(self.names)}.")
+        if table.names != self.names and unnamed not in (table.names, self.names):
+            raise InputError(
+                f"The data have the columns {list(table.names)}, the density has {list(self.names)}, in this order."
+            )
+        return table.X
 
     def score_samples(self, X: ArrayLike, n_jobs: int | None = None) -> Vector:
         """Log-density of each row, in the units of the data the density was fitted on."""
@@ -115,7 +131,7 @@ class ProductDensity:
     def to_archive(self) -> tuple[dict[str, Any], Arrays]:
         arrays: Arrays = {"shift": self.scaling.shift, "scale": self.scaling.scale}
         for i, block in enumerate(self.blocks):
-            arrays |= {f"block{i}.{name}": array for name, array in block.to_arrays().items()}
+            arrays |= over(f"block{i}.", block.to_arrays())
         blocks = [
             {"columns": list(columns), "kind": block.kind}
             for columns, block in zip(self.partition, self.blocks, strict=True)
@@ -128,9 +144,7 @@ class ProductDensity:
         partition = canonical_partition([entry["columns"] for entry in header["blocks"]], len(names))
         blocks: list[FittedBlock] = []
         for i, entry in enumerate(header["blocks"]):
-            prefix = f"block{i}."
-            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            blocks.append(fitted_kind(entry["kind"]).from_arrays(own))
+            blocks.append(fitted_kind(entry["kind"]).from_arrays(under(f"block{i}.", arrays)))
             if blocks[-1].n_columns != len(entry["columns"]):
                 raise ValueError(f"block {i} has parameters for another number of columns")
         scaling = Scaling(arrays["shift"], arrays["scale"])
@@ -141,7 +155,7 @@ class ProductDensity:
 
 def fit_blocks(
     X: ArrayLike,
-    partition: Iterable[Iterable[int]],
+    partition: Iterable[Iterable[int | str]],
     marginal: Any = DEFAULT_MARGINAL,
     bandwidths: Sequence[float] | None = None,
     *,
@@ -151,8 +165,8 @@ def fit_blocks(
 ) -> ProductDensity:
     """The density for a given partition: each block fitted on all rows, its bandwidth tuned on all rows.
 
-    As in `ISDE`, columns are rescaled inside (`scale`), `bandwidths` is the grid for the rescaled data, and
-    log-densities come in the units of `X`.
+    Columns of the partition are numbers, or names where `X` has them. As in `ISDE`, columns are rescaled inside
+    (`scale`), `bandwidths` is the grid for the rescaled data, and log-densities come in the units of `X`.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
@@ -160,12 +174,20 @@ def fit_blocks(
     >>> density.score_samples(X).shape, density.partition
     ((200,), ((0, 1), (2,)))
     """
-    matrix = as_matrix(X)
-    names = frame_names(X) or default_names(matrix.shape[1])
-    check_columns(matrix, names)
-    blocks = canonical_partition(partition, matrix.shape[1])
+    table = as_table(X)
+    check_columns(table.X, table.names)
+    blocks = canonical_partition(_numbered(partition, table.names), len(table.names))
     family = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
-    return fit_product(matrix, blocks, family, scaling_for(matrix, scale, family), names, n_jobs=n_jobs)
+    return fit_product(table.X, blocks, family, scaling_for(table.X, scale, family), table.names, n_jobs=n_jobs)
+
+
+def _numbered(partition: Iterable[Iterable[int | str]], names: Sequence[str]) -> list[list[int]]:
+    """A partition by numbers, from one by numbers or names."""
+    blocks = [[block] if isinstance(block, str) else list(block) for block in partition]
+    unknown = [column for block in blocks for column in block if isinstance(column, str) and column not in names]
+    if unknown:
+        raise InputError(f"There is no column {unknown[0]!r}: the columns are {some([repr(n) for n in names], 12)}.")
+    return [[names.index(c) if isinstance(c, str) else c for c in block] for block in blocks]
 
 
 def scaling_for(X: Matrix, scale: str | None, marginal: Marginal) -> Scaling:
@@ -186,17 +208,3 @@ def fit_product(
     U = scaling.transform(X)
     blocks = fit_shuffled(marginal, U, partition, n_jobs=n_jobs)
     return ProductDensity(partition, tuple(blocks), scaling, names)
-
-
-def as_matrix(X: Any, names: Sequence[str] | None = None) -> Matrix:
-    """A frame or array as float64, finite; with the columns `names` where it has names of its own."""
-    check_numeric_frame(X)
-    own = frame_names(X)
-    matrix: Matrix = check_array(X, dtype=np.float64, ensure_all_finite=False)
-    if names is not None:
-        if matrix.shape[1] != len(names):
-            raise InputError(f"The data have {matrix.shape[1]} columns, the density has {len(names)}.")
-        if own is not None and tuple(own) != tuple(names) and tuple(names) != default_names(len(names)):
-            raise InputError(f"The data have the columns {list(own)}, the density has {list(names)}, in this order.")
-    check_finite(matrix, own or names or default_names(matrix.shape[1]))
-    return matrix

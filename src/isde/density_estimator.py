@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import model_selection
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from isde.archive import Arrays, write_archive
+from isde.archive import Arrays, over, under, write_archive
 from isde.arrays import Matrix, Vector
 from isde.data.checks import check_columns, check_finite, check_numeric_frame
 from isde.data.table import Table, default_names
@@ -55,7 +54,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def score_blocks(self, X: Any) -> Matrix:
         """Log-density of each row in each block, shape (n rows, n blocks); adds up to `score_samples`."""
         check_is_fitted(self)
-        return self.density_.score_blocks(self._check(X, reset=False), getattr(self, "n_jobs", None))
+        return self.density_.log_densities(self._check(X, reset=False), getattr(self, "n_jobs", None))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-density, nats per row."""
@@ -157,16 +156,6 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
     """Raise, listing what is allowed, unless `value` is one of the words `allowed` for the parameter `name`."""
     if value not in allowed:
         raise ValueError(f"{name}={value!r} is unknown: use {', '.join(map(repr, allowed))}.")
-
-
-def over(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    """The arrays under names with a prefix."""
-    return {f"{prefix}{name}": array for name, array in arrays.items()}
-
-
-def under(prefix: str, arrays: Arrays) -> Arrays:
-    """The arrays whose names have the prefix, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:

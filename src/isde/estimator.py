@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from isde.archive import Arrays
+from isde.archive import Arrays, over, under
 from isde.arrays import Matrix, Vector
 from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.data.checks import tied_columns, warn_far_rows
 from isde.density import fit_product, scaling_for
-from isde.density_estimator import SubsetScoreEstimator, over, under
+from isde.density_estimator import SubsetScoreEstimator
 from isde.errors import ISDEWarning, warn
 from isde.marginals import DEFAULT_MARGINAL
 from isde.partitions import RandomState

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from isde.arrays import Vector
-from isde.density import as_matrix, fit_blocks
+from isde.arrays import FrozenArrays, Vector
+from isde.data.checks import as_table
+from isde.density import fit_blocks
 from isde.engine.jit import loop
 from isde.errors import InputError, ISDEError, ISDEWarning
 from isde.estimator import ISDE
@@ -52,7 +53,7 @@ def held_out(model: ISDE, X: Any, *, share: float = 0.2, random_state: int = 0) 
 
     The densities have not seen the rows; the partition has, if they were among those it was selected by.
     """
-    matrix = as_matrix(X)
+    matrix = as_table(X).X
     fit, score = train_test_split(matrix, test_size=share, random_state=random_state)
     alone = tuple((c,) for c in range(matrix.shape[1]))
 
@@ -110,7 +111,7 @@ def notes(model: ISDE) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Landscape:
+class Landscape(FrozenArrays):
     """The scores of all partitions with blocks of at most k columns."""
 
     counts: NDArray[np.int64]  # partitions in each bin; those that score -inf are in none

@@ -13,6 +13,7 @@ import numpy as np
 from isde.archive import Arrays, write_archive
 from isde.arrays import Vector, read_only
 from isde.data.table import default_names
+from isde.data.words import in_braces
 from isde.errors import InputError, warn
 from isde.subsets import Subset, SubsetFamily
 
@@ -101,7 +102,7 @@ class SubsetScores:
 
     def label(self, subset: Sequence[int]) -> str:
         """The names of a subset's columns in braces."""
-        return "{" + ", ".join(self.names[c] for c in subset) + "}"
+        return in_braces(self.names[c] for c in subset)
 
     def restrict(self, max_block_size: int) -> SubsetScores:
         """The table for smaller blocks: a prefix of this one, nothing is scored again."""

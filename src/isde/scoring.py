@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from isde.arrays import Matrix
 from isde.chance import all_margins, draw_chance
+from isde.data.checks import as_table
 from isde.data.table import default_names
 from isde.errors import ISDEWarning
 from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
@@ -211,7 +212,7 @@ def score_subsets(
     The score of S is mean_i log f_S(X_score[i, S]) with f_S fitted on X_fit[:, S]. The data are taken as they are:
     the default bandwidths (0.01 to 1, growing where they must) suit columns scaled to [0, 1].
     """
-    fit, score = _as_rows(X_fit, "X_fit"), _as_rows(X_score, "X_score")
+    fit, score = np.ascontiguousarray(as_table(X_fit).X), np.ascontiguousarray(as_table(X_score).X)
     if fit.shape[1] != score.shape[1]:
         raise ValueError(f"X_fit has {fit.shape[1]} columns, X_score has {score.shape[1]}.")
     if max_block_size < 1:
@@ -222,12 +223,3 @@ def score_subsets(
     rows, m = np.concatenate([fit, score]), len(fit)
     labels = default_names(fit.shape[1]) if names is None else tuple(names)
     return scoring.score_splits(rows, [(np.arange(m), np.arange(m, len(rows)))], labels)
-
-
-def _as_rows(X: ArrayLike, name: str) -> Matrix:
-    rows = np.ascontiguousarray(X, dtype=np.float64)
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise ValueError(f"{name} must be a matrix with rows and columns, got shape {rows.shape}.")
-    if not np.isfinite(rows).all():
-        raise ValueError(f"{name} has NaN or infinite values.")
-    return rows

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isde.arrays import Matrix, Vector
+from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.chance import all_margins
+from isde.data.words import in_braces
 from isde.errors import ISDEError
 from isde.partitions import Partition, RandomState
 from isde.progress import progress_bar
@@ -26,7 +27,7 @@ LISTED = 1000, 100, 10
 
 
 @dataclass(frozen=True, eq=False)
-class Stability:
+class Stability(FrozenArrays):
     """What resampling says of a partition."""
 
     partition: Partition
@@ -81,7 +82,7 @@ class Stability:
         return "\n".join(lines)
 
     def _label(self, block: Sequence[int]) -> str:
-        return "{" + ", ".join(self.names[c] for c in block) + "}"
+        return in_braces(self.names[c] for c in block)
 
 
 def assess(

@@ -13,11 +13,11 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 
-from isde.archive import Arrays
-from isde.arrays import Matrix, Vector
+from isde.archive import Arrays, over, under
+from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.baselines.covariance import GaussianEstimator
 from isde.density import fit_product, scaling_for
-from isde.density_estimator import one_of, over, under
+from isde.density_estimator import one_of
 from isde.errors import warn
 from isde.marginals import resolve_marginal
 from isde.marginals.gaussian import log_determinants
@@ -29,7 +29,7 @@ FEWEST_FOR_A_SLOPE = 10
 
 
 @dataclass(frozen=True)
-class PartitionPath:
+class PartitionPath(FrozenArrays):
     """Nested partitions, from all columns alone to the coarsest that has a density, and how one was chosen."""
 
     thresholds: Vector  # columns are joined where their covariance is at least this; infinite for columns alone

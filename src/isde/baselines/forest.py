@@ -12,11 +12,11 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.special import rel_entr
 
-from isde.archive import Arrays
+from isde.archive import Arrays, over, under
 from isde.arrays import Matrix, Vector
 from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.density import ProductDensity, Scaling, scaling_for
-from isde.density_estimator import SubsetScoreEstimator, over, under
+from isde.density_estimator import SubsetScoreEstimator
 from isde.errors import InputError
 from isde.marginals.kde import KDEBlock
 from isde.marginals.marginal import BlockFitter, FittedBlock, fit_shuffled

@@ -16,11 +16,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from isde.archive import Arrays
-from isde.arrays import Matrix, Vector
+from isde.archive import Arrays, over, under
+from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.density import ProductDensity, Scaling
-from isde.density_estimator import DensityEstimator, one_of, over, under
+from isde.density_estimator import DensityEstimator, one_of
 from isde.engine.direct import Folds
 from isde.errors import InputError, warn
 from isde.marginals.mixture import MixtureBlock
@@ -34,7 +34,7 @@ STANDARD_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
-class ComponentSearch:
+class ComponentSearch(FrozenArrays):
     """What the search for the number of components found, sizes in the order tried."""
 
     n_components: NDArray[np.int64]  # the sizes tried: 1, 2, ... up to where the search ended

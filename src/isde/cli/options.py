@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -172,16 +172,6 @@ def split_names(text: str | None) -> list[str] | None:
             f"{text!r} is no list of names: quote a name that has a comma or a quote, as in 'a,\"b, c\"'."
         ) from None
     return [name.strip() for name in row]
-
-
-def join_names(names: Iterable[str], separator: str = ", ") -> str:
-    """Names in one line, quoted where one could be taken for two: what `split_names` takes apart again.
-
-    >>> join_names(["a", "b, c"]), join_names(["a", "b c"], " ")
-    ('a, "b, c"', 'a "b c"')
-    """
-    special = {separator.strip() or separator, '"'}
-    return separator.join('"' + name.replace('"', '""') + '"' if special & set(name) else name for name in names)
 
 
 def parse_grid(text: str | None) -> list[float] | None:

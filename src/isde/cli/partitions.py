@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isde.cli.options import debug_option, json_option, print_json, split_names
+from isde.data.words import in_braces
 
 if TYPE_CHECKING:
     from isde.scores import SubsetScores
@@ -95,7 +96,7 @@ def _print_rows(which: str, rows: list[dict[str, Any]]) -> None:
     click.echo(f"the {len(rows)} {which}, proved" if all(row["is_proved"] for row in rows) else f"the {which}")
     click.echo("  rank         score    below best   edits   blocks")
     for rank, row in enumerate(rows, start=1):
-        together = ["{" + ", ".join(block) + "}" for block in row["blocks"] if len(block) > 1]
+        together = [in_braces(block) for block in row["blocks"] if len(block) > 1]
         alone = sum(len(block) == 1 for block in row["blocks"])
         label = " ".join([*together, f"{alone} alone"] if alone else together)
         score, below = (

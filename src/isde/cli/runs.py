@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from isde import __version__
 from isde.artifacts import MODEL_FILE, load
-from isde.cli.options import join_names
 from isde.data.readers import read_table
 from isde.data.readers.request import source_name
 from isde.data.table import Table, columns_of_model
+from isde.data.words import in_braces, join_names
 from isde.errors import InputError
 from isde.estimator import ISDE
 from isde.files import check_room, whole_folder
@@ -225,7 +225,7 @@ def _proof(summary: dict[str, Any]) -> Iterator[str]:
     if summary["runner_up"] is not None:
         second = [block for block in summary["runner_up"]["blocks"] if len(block) > 1]
         found = [block["columns"] for block in summary["blocks"]]
-        other = " ".join("{" + ", ".join(block) + "}" for block in second if block not in found)
+        other = " ".join(in_braces(block) for block in second if block not in found)
         yield f"the next best is {summary['runner_up']['below']:.6f} below: with {other or 'fewer blocks'}"
 
 

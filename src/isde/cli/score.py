@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from isde.cli.options import debug_option, jobs_option, join_names, json_option, print_json, quiet_option, table_options
+from isde.cli.options import debug_option, jobs_option, json_option, print_json, quiet_option, table_options
+from isde.data.words import join_names
 
 TOTAL = "log_density"
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.arrays import Vector
+from isde.arrays import FrozenArrays, Vector
 from isde.density_estimator import LEAST_ROWS
 from isde.errors import InputError
 
@@ -19,7 +19,7 @@ TRAIN_ROWS, VALIDATION_ROWS = 5000, 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class Draw(FrozenArrays):
     """Which rows fit, and which validate."""
 
     train: Rows

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isde.arrays import Matrix, Vector
+from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.comparison.draws import Draw
 from isde.density import Scaling
 
@@ -28,7 +28,7 @@ def underflows(log_density: ArrayLike) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class MethodFit:
+class MethodFit(FrozenArrays):
     """One method fitted to one draw."""
 
     log_densities: Vector  # of `Draw.rows`, every validation row once

@@ -13,9 +13,9 @@ from sklearn.base import clone
 from isde.arrays import Matrix, Vector
 from isde.comparison.draws import Draw, draw_rows
 from isde.comparison.results import Comparison, MethodFit
-from isde.data.checks import check_columns, check_finite
-from isde.data.table import Table, default_names, frame_names
-from isde.density import Scaling, as_matrix
+from isde.data.checks import as_table, check_columns
+from isde.data.table import Table
+from isde.density import Scaling
 from isde.density_estimator import DensityEstimator
 from isde.errors import ISDEError
 from isde.progress import say
@@ -56,7 +56,8 @@ def compare(
     >>> compare(X, build_methods(["isde", "gaussian"])).methods
     ['isde', 'gaussian']
     """
-    matrix, names = _matrix_and_names(X)
+    table = as_table(X)
+    matrix, names = table.X, table.names
     draws = draw_rows(
         len(matrix),
         train_rows=train_rows,
@@ -85,14 +86,6 @@ def compare(
         told = "; ".join(f"{method}: {text}" for method, text in failures.items())
         raise ISDEError(f"No method could be compared ({told or 'none was given'}).")
     return Comparison(draws, scalings, done, failures)
-
-
-def _matrix_and_names(X: Any) -> tuple[Matrix, tuple[str, ...]]:
-    if isinstance(X, Table):
-        check_finite(X.X, X.names)
-        return X.X, X.names
-    matrix = as_matrix(X)
-    return matrix, frame_names(X) or default_names(matrix.shape[1])
 
 
 def _scaling(X_train: Matrix, names: Sequence[str]) -> Scaling:

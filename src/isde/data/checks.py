@@ -7,8 +7,10 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from sklearn.utils import check_array
 
 from isde.arrays import Matrix
+from isde.data.table import Table, default_names, frame_names
 from isde.data.words import some
 from isde.errors import InputError, warn
 
@@ -49,6 +51,19 @@ def numeric_frame(frame: nw.DataFrame[Any], where: str) -> nw.DataFrame[Any]:
             f"{some([repr(name) for name in text])} in {where} holds no numbers: leave it out or encode it first."
         )
     return frame
+
+
+def as_table(X: Any, unnamed: Sequence[str] = ()) -> Table:
+    """A table, frame or array as float64, all of it finite numbers; `unnamed` are names for as many without."""
+    if isinstance(X, Table):
+        matrix, names = X.X, X.names
+    else:
+        check_numeric_frame(X)
+        matrix = check_array(X, dtype=np.float64, ensure_all_finite=False)
+        width = matrix.shape[1]
+        names = frame_names(X) or (tuple(unnamed) if len(unnamed) == width else default_names(width))
+    check_finite(matrix, names)
+    return Table(matrix, names)
 
 
 def check_finite(X: Matrix, names: Sequence[str]) -> None:

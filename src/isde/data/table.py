@@ -9,13 +9,13 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from isde.arrays import Matrix
+from isde.arrays import FrozenArrays, Matrix
 from isde.data.words import some
 from isde.errors import InputError
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(FrozenArrays):
     """Numbers and the names of their columns."""
 
     X: Matrix  # N rows, d columns

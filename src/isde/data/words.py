@@ -1,8 +1,8 @@
-"""How messages about tables name their culprits."""
+"""How columns, and culprits among them, are named in messages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def some(items: Sequence[str], limit: int = 5) -> str:
@@ -19,3 +19,22 @@ def first_line(error: Exception) -> str:
     """What another library said, without what it went on to say."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(".:")
+
+
+def join_names(names: Iterable[str], separator: str = ", ") -> str:
+    """Names in one line, quoted where one could be taken for two: what the command line takes apart again.
+
+    >>> join_names(["a", "b, c"]), join_names(["a", "b c"], " ")
+    ('a, "b, c"', 'a "b c"')
+    """
+    special = {separator.strip() or separator, '"'}
+    return separator.join('"' + name.replace('"', '""') + '"' if special & set(name) else name for name in names)
+
+
+def in_braces(names: Iterable[str]) -> str:
+    """The columns of a block as one label.
+
+    >>> in_braces(["a", "b, c"])
+    '{a, "b, c"}'
+    """
+    return "{" + join_names(names) + "}"

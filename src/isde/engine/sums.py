@@ -52,7 +52,7 @@ def _in_parts(
     function: Callable[..., Matrix], rows: Matrix, centres: Matrix, rate: float, n_jobs: int | None
 ) -> list[Matrix]:
     """A function of (rows, centres as columns, rate) for some rows at a time, by all workers."""
-    columns = np.ascontiguousarray(centres.T)
+    columns = np.array(centres.T, order="C")  # a copy always: read-only arrays would compile the sums again
     # Small enough for every worker to get some, and none larger than a cache of results.
     step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * effective_n_jobs(n_jobs)))))
     parts = [(rows[i : i + step], columns, rate) for i in range(0, len(rows), step)]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.arrays import Matrix, Vector
+from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.engine.jit import loop
 from isde.errors import InputError
 from isde.marginals.conditional import given_and_others
@@ -30,7 +30,7 @@ SECONDS_PER_SUBSET = 1e-6
 
 
 @dataclass(frozen=True)
-class GaussianBlock:
+class GaussianBlock(FrozenArrays):
     """A Gaussian with the given mean and covariance."""
 
     kind: ClassVar[str] = "gaussian"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.arrays import Matrix, Vector
+from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.engine import direct, scoring, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.scoring import KernelRows
@@ -21,7 +21,7 @@ from isde.subsets import SubsetFamily
 
 
 @dataclass(frozen=True)
-class KDEBlock:
+class KDEBlock(FrozenArrays):
     """A kernel density: Gaussian kernels of standard deviation `bandwidth` around the rows of `centres`."""
 
     kind: ClassVar[str] = "kde"

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from isde.arrays import Matrix, Vector
+from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.gaussian import GaussianBlock
 from isde.marginals.marginal import checked_columns
 
 
 @dataclass(frozen=True)
-class MixtureBlock:
+class MixtureBlock(FrozenArrays):
     """sum_k weights[k] N(means[k], covariances[k])."""
 
     kind: ClassVar[str] = "gaussian-mixture"

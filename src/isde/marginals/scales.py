@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.archive import over, under
 from isde.arrays import Matrix, Vector
 from isde.engine import scales, stacking
 from isde.engine.scales import Effort, Experts, Scales
@@ -77,11 +78,11 @@ class CopulaBlock:
         names = ("knots", "values", "slopes")
         arrays = {name: np.concatenate([getattr(spline, name) for spline in self.splines]) for name in names}
         counts = np.array([len(spline.knots) for spline in self.splines])
-        return arrays | {"n_knots": counts} | _prefixed("scores.", self.scores)
+        return arrays | {"n_knots": counts} | over("scores.", self.scores.to_arrays())
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> CopulaBlock:
-        scores = StackBlock.from_arrays(_without_prefix("scores.", arrays))
+        scores = StackBlock.from_arrays(under("scores.", arrays))
         splines = _splines(arrays["knots"], arrays["values"], arrays["slopes"], arrays["n_knots"])
         if scores.n_columns != len(splines):
             raise ValueError("a copula needs a spline for each column of its scores")
@@ -125,12 +126,16 @@ class ScalesBlock:
         return ScalesBlock(self.own.marginal(columns), self.copula.marginal(columns), self.share)
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
-        return _prefixed("own.", self.own) | _prefixed("copula.", self.copula) | {"share": np.array(self.share)}
+        return (
+            over("own.", self.own.to_arrays())
+            | over("copula.", self.copula.to_arrays())
+            | {"share": np.array(self.share)}
+        )
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> ScalesBlock:
-        own = StackBlock.from_arrays(_without_prefix("own.", arrays))
-        copula = CopulaBlock.from_arrays(_without_prefix("copula.", arrays))
+        own = StackBlock.from_arrays(under("own.", arrays))
+        copula = CopulaBlock.from_arrays(under("copula.", arrays))
         share = float(arrays["share"])
         if own.n_columns != copula.n_columns:
             raise ValueError("the two scales of a block have as many columns")
@@ -208,11 +213,3 @@ def _splines(knots: Vector, values: Vector, slopes: Vector, counts: NDArray[np.i
     if not (slopes > 0).all():
         raise ValueError("the slopes of a spline are positive")
     return splines
-
-
-def _prefixed(prefix: str, block: FittedBlock) -> dict[str, NDArray[Any]]:
-    return {prefix + name: array for name, array in block.to_arrays().items()}
-
-
-def _without_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from isde.arrays import IntVector, Matrix, Vector
+from isde.arrays import FrozenArrays, IntVector, Matrix, Vector
 from isde.engine import direct, stacking, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.mixtures import Mixtures
@@ -45,7 +45,7 @@ MOST_SUBSETS = 8
 
 
 @dataclass(frozen=True)
-class StackBlock:
+class StackBlock(FrozenArrays):
     """sum_j kernel_weights[j] KDE(centres, bandwidths[j]) + sum_k weights[k] N(means[k], covariances[k]).
 
     There may be no kernel densities, or no Gaussians, but not neither.

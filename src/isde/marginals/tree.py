@@ -9,14 +9,14 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.arrays import Matrix, Vector
+from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.errors import ISDEError
 from isde.marginals.conditional import draw_centres
 from isde.marginals.kde import KDEBlock
 
 
 @dataclass(frozen=True)
-class TreeBlock:
+class TreeBlock(FrozenArrays):
     """f(x) = f_1(x_p, x_c) prod_{e > 1} f_e(x_p, x_c) / g_e(x_p), over the edges e = (p, c) of a tree.
 
     f_e is a kernel density of two columns, g_e one of the parent p alone, all with the same centres. Where g_e has

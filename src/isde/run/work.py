@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from isde.arrays import IntVector, Mask, Vector
+from isde.arrays import FrozenArrays, IntVector, Mask, Vector
 
 Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterable[Any]]
 """Calls a function on each tuple of arguments, in any way, and gives the results in order."""
@@ -32,7 +32,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class ChunkScores:
+class ChunkScores(FrozenArrays):
     """What was found of the subsets of a chunk, in any order."""
 
     positions: IntVector  # of the subsets among all
