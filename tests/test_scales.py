@@ -478,7 +478,7 @@ def test_no_expert_has_seen_the_fold_of_the_row_it_judges(rng):
     changed[kept] = X[kept]
     stacks = [stacking.fit_stack(X[:, [j]], fold, ladder, 2, 15) for j in range(2)]
     here, there = (
-        scales._held_out_on_scores(rows, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))
+        scales._held_out_on_scores(rows, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))[0]
         for rows in (X, changed)
     )
     np.testing.assert_array_equal(here[:, kept], there[:, kept])
@@ -488,7 +488,7 @@ def test_no_expert_has_seen_the_fold_of_the_row_it_judges(rng):
 def test_held_out_densities_on_scores_are_those_of_a_copula_fitted_on_the_other_folds(rng):
     X, fold, ladder = skewed(rng, 120), fold_numbers(120), np.array([0.5, 0.25])
     stacks = [stacking.fit_stack(X[:, [j]], fold, ladder, 2, 15) for j in range(2)]
-    held_out = scales._held_out_on_scores(X, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))
+    held_out, _ = scales._held_out_on_scores(X, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))
     others, here = X[fold != 3], X[fold == 3]
     law = [scales._spline(stack, stack.fold_mixtures[3], others[:, j], ladder) for j, stack in enumerate(stacks)]
     (Z, _), (centres, _) = (scales.to_scores(tuple(law), rows) for rows in (here, others))

@@ -12,6 +12,7 @@ file: numba's disk cache does not notice edits in an imported one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,9 @@ HALF_LOG2_E = 0.5 * float(np.log2(np.e))
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
+Mixture = tuple[Vector, Matrix, NDArray[np.float64]]
+"""Weights, means and covariances of the components."""
+
 # Sums may be reordered for vectors; no NaN and no infinity gets in, since data are checked and bounded before.
 fast = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "nnan"}, error_model="numpy")
 
@@ -75,7 +79,7 @@ class Mixtures:
         )
         return out - F32(np.log(self.spread).sum())
 
-    def components(self, size: int) -> tuple[Vector, Matrix, NDArray[np.float64]]:
+    def components(self, size: int) -> Mixture:
         """Weights, means and covariances of one of the mixtures, in the units of the data."""
         alive = self.weights[size] > 0
         means = self.means[size][alive] * self.spread + self.centre
@@ -99,6 +103,53 @@ def grow_mixtures(X: Matrix, doublings: int, steps: int) -> Mixtures:
         grown.append(mixture)
     weights, means, covariances = map(list, zip(*grown, strict=True))
     return Mixtures(centre, spread, weights, means, covariances)
+
+
+def refit_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures], steps: int) -> Mixtures:
+    """Mixtures of the rows of X up to the largest of `sizes`, and these no less likely than that of any fold.
+
+    Growing once may end in a poor optimum which the folds, that earned the weights, do not know of: one of thirty fits
+    of noisy XOR triples lost 0.15 to 0.5 nats a row. So the likeliest on all rows is taken of the mixture grown and
+    those of the folds, and one of a fold is improved on all rows. To improve all of them first takes another fold's
+    growth or more, and loses 0.001 nats on fresh rows: the likeliest fits these rows more closely, not the density.
+    """
+    grown = grow_mixtures(X, max(sizes, default=0), steps)
+    rows = _columns(X, grown.centre, grown.spread)
+    weights, means, covariances = list(grown.weights), list(grown.means), list(grown.covariances)
+    for size in sizes:
+        if size > 0:  # the Gaussian has one optimum
+            starts = [_in_units_of(grown, fold, size, len(X)) for fold in folds]
+            best = _likeliest(rows, (weights[size], means[size], covariances[size]), starts, steps)
+            weights[size], means[size], covariances[size] = best
+    return Mixtures(grown.centre, grown.spread, weights, means, covariances)
+
+
+def _in_units_of(grown: Mixtures, fold: Mixtures, size: int, n_rows: int) -> Mixture:
+    """One of a fold's mixtures, with the Gaussian of all rows in place of the fold's."""
+    ratio = fold.spread / grown.spread
+    weights = fold.weights[size] / fold.weights[size][1:].sum() * n_rows / (n_rows + 1)
+    means = fold.means[size] * ratio + (fold.centre - grown.centre) / grown.spread
+    covariances = fold.covariances[size] * np.outer(ratio, ratio)
+    for covariance in covariances:  # other units may round a covariance that was barely proper to one that is not
+        _make_proper(covariance)
+    weights[0], means[0], covariances[0] = 1 / (n_rows + 1), grown.means[0][0], grown.covariances[0][0]
+    return weights, means, covariances
+
+
+def _likeliest(rows: NDArray[np.float32], grown: Mixture, starts: Sequence[Mixture], steps: int) -> Mixture:
+    """The mixture grown, or the likeliest of the starts where that is likelier, improved."""
+
+    def likelihood(mixture: Mixture) -> float:
+        out = np.empty(rows.shape[1], dtype=np.float32)
+        _log_densities(rows, *mixture, out)
+        return float(out.mean(dtype=np.float64))
+
+    best = max((grown, *starts), key=likelihood)
+    if best is grown:
+        return grown
+    weights, means, covariances = (part.copy() for part in best)
+    _improve(rows, weights, means, covariances, steps)
+    return max((weights, means, covariances), best, key=likelihood)  # a step that drops a component may lose
 
 
 def _centre_and_spread(X: Matrix) -> tuple[Vector, Vector]:

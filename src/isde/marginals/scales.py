@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.engine import scales, scoring, stacking
-from isde.engine.scales import Effort, Experts, Scales
+from isde.engine.scales import Effort, Scales
 from isde.engine.splines import Spline
+from isde.engine.stacking import Experts
 from isde.marginals.kde import warn_few_rows
 from isde.marginals.marginal import Block, Matrix, Vector, checked_columns
 from isde.marginals.stack import FINAL_DOUBLINGS, FINAL_STEPS, SCORING_STEPS, StackBlock, StackMarginal, stack_block
