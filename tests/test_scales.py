@@ -1,5 +1,7 @@
 """Blocks on both scales: splines to normal scores, densities of these, and their weights, against scipy and sums."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,12 +12,13 @@ import isde
 import oracles
 from isde.density import Scaling, fit_product
 from isde.engine import scales, stacking
+from isde.engine.mixtures import Mixtures
 from isde.engine.scales import Effort
 from isde.engine.splines import CLOSE, CLOSE_SLOPE, MOST_KNOTS, ColumnLaw, Spline
 from isde.errors import ISDEWarning
 from isde.marginals.marginal import fit_each_block
 from isde.marginals.scales import CopulaBlock, CopulaStack, ScalesBlock, ScalesStack
-from isde.marginals.stack import StackBlock, StackMarginal
+from isde.marginals.stack import StackBlock, StackMarginal, stack_block
 from oracles import ROUNDING, monte_carlo
 
 RIEMANN = 1e-5
@@ -520,6 +523,38 @@ def test_the_weights_of_both_scales_maximise_the_held_out_density(rng):
     found = held_out(weights, both.held_out)
     assert found > held_out(stacking.choose_weights(own, len(ladder)), own) - 1e-3
     assert found > held_out(padded(alone.scores, 2), alone.held_out) - least - 1e-3
+
+
+def test_scores_that_break_their_promise_leave_the_block_to_other_experts(rng, monkeypatch):
+    X, fold = skewed(rng, 200), fold_numbers(200)
+    options = stacking.bandwidth_ladder(*SMOOTH), np.array([1.0, 0.5]), Effort(2, 15), Effort(2, 15)
+    honest, refit = scales.fit_scales(X, fold, *options, own_scale=True), stacking.refit_mixtures
+    assert honest.scores.mixture_weights.sum() > 0.3
+
+    def shifted(rows, sizes, folds, steps):
+        good = refit(rows, sizes, folds, steps)
+        on_scores = rows.min() < -1
+        means = [m + 3 * on_scores for m in good.means]
+        return Mixtures(good.centre, good.spread, good.weights, means, good.covariances)
+
+    monkeypatch.setattr(stacking, "refit_mixtures", shifted)
+    found = scales.fit_scales(X, fold, *options, own_scale=True)
+    assert not found.scores.mixture_weights.any()
+    assert found.own.share + found.scores.share == pytest.approx(1, abs=1e-12)
+    assert found.own.share > honest.own.share + 0.1
+    np.testing.assert_array_equal(found.held_out, honest.held_out)
+
+
+def test_the_promise_on_scores_is_that_of_rows_in_their_own_units(rng):
+    X, fold = skewed(rng, 200), fold_numbers(200)
+    ladder, score_ladder = stacking.bandwidth_ladder(*SMOOTH), np.array([1.0, 0.5])
+    found = scales.fit_scales(X, fold, ladder, score_ladder, Effort(2, 15), Effort(2, 15), own_scale=False)
+    Z, log_slope = scales.to_scores(found.splines, X)
+    side = stacking.Scale(Z, log_slope, found.held_out, 5 * [found.scores.mixtures])
+    copula = CopulaBlock(found.splines, stack_block(Z, score_ladder, np.zeros(2), found.scores.mixtures, np.eye(3)[1]))
+    refitted = side.log_densities(replace(found.scores, mixture_weights=np.eye(3)[1]))
+    np.testing.assert_allclose(refitted[3], copula.score_samples(X), rtol=0, atol=1e-3)
+    np.testing.assert_array_equal(np.delete(refitted, 3, axis=0), np.delete(found.held_out, 3, axis=0))
 
 
 def padded(experts, n_kernels):
