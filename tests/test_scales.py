@@ -493,7 +493,8 @@ def test_held_out_densities_on_scores_are_those_of_a_copula_fitted_on_the_other_
     stacks = [stacking.fit_stack(X[:, [j]], fold, ladder, 2, 15) for j in range(2)]
     held_out, _ = scales._held_out_on_scores(X, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))
     others, here = X[fold != 3], X[fold == 3]
-    law = [scales._spline(stack, stack.fold_mixtures[3], others[:, j], ladder) for j, stack in enumerate(stacks)]
+    weights = [stacking.choose_weights(stack.held_out[:, fold != 3], len(ladder)) for stack in stacks]
+    law = [scales._spline(weights[j], stack.fold_mixtures[3], others[:, j], ladder) for j, stack in enumerate(stacks)]
     (Z, _), (centres, _) = (scales.to_scores(tuple(law), rows) for rows in (here, others))
     slopes = sum(law[j].forward(here[:, j])[1] for j in range(2))
     for e, h in enumerate([1.0, 0.5]):
@@ -526,7 +527,7 @@ def test_the_weights_of_both_scales_maximise_the_held_out_density(rng):
 
 
 def test_scores_that_break_their_promise_leave_the_block_to_other_experts(rng, monkeypatch):
-    X, fold = skewed(rng, 200), fold_numbers(200)
+    X, fold = skewed(rng, 600), fold_numbers(600)
     options = stacking.bandwidth_ladder(*SMOOTH), np.array([1.0, 0.5]), Effort(2, 15), Effort(2, 15)
     honest, refit = scales.fit_scales(X, fold, *options, own_scale=True), stacking.refit_mixtures
     assert honest.scores.mixture_weights.sum() > 0.3

@@ -550,6 +550,21 @@ def test_a_fold_is_continued_where_all_rows_grew_into_a_poor_optimum(rng, monkey
     assert (mixtures.refit_mixtures(X, [2], folds, 15).weights[1] == grow(X, 1, 15).weights[1]).all()
 
 
+def test_few_rows_have_the_mean_of_the_folds_mixtures_and_many_a_mixture_of_their_own(rng):
+    for n, averaged in ((stacking.FEW_ROWS, True), (stacking.FEW_ROWS + 1, False)):
+        X, fold = clumps(rng, n, 2), fold_numbers(n)
+        stack, fresh = stacking.fit_stack(X, fold, np.array(LADDER), 3, 15), clumps(rng, 200, 2)
+        sizes = [size for size in np.flatnonzero(stack.mixture_weights) if size > 0]
+        assert sizes
+        for size in sizes:
+            logs = np.array([own.log_densities(fresh, size) for own in stack.fold_mixtures], dtype=float)
+            mean = logsumexp(logs, axis=0) - np.log(5)
+            found = stack.mixtures.log_densities(fresh, size)
+            near = mean > mean.max() - 5  # farther out, the Gaussian of all rows is not that of a fold
+            assert (np.abs(found - mean)[near].max() < 0.02) == averaged
+            assert len(stack.mixtures.components(size)[0]) <= (5 if averaged else 1) * (2**size + 1)
+
+
 @pytest.mark.parametrize("units", [[1.0, 1.0], [30.0, 0.1]])
 def test_a_fold_starts_with_its_own_density_and_the_gaussian_of_all_rows(rng, units):
     X = clumps(rng, 400, 2) * units + [5.0, -2.0]
@@ -566,7 +581,7 @@ def test_a_fold_starts_with_its_own_density_and_the_gaussian_of_all_rows(rng, un
 
 
 def test_an_expert_that_breaks_its_promise_is_left_out_and_the_weights_are_chosen_anew(rng, monkeypatch):
-    X, fold, ladder = clumps(rng, 300, 2), fold_numbers(300), np.array(LADDER)
+    X, fold, ladder = clumps(rng, 600, 2), fold_numbers(600), np.array(LADDER)
     honest, refit = stacking.fit_stack(X, fold, ladder, 3, 15), mixtures.refit_mixtures
     assert honest.mixture_weights[1:].sum() > 0.3
 

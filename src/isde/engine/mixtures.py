@@ -124,6 +124,22 @@ def refit_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures], s
     return Mixtures(grown.centre, grown.spread, weights, means, covariances)
 
 
+def average_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures]) -> Mixtures:
+    """The Gaussian of the rows of X, and for each of `sizes` the mean of the folds' mixtures: all their components.
+
+    On fresh rows it keeps what these promise, whatever optima they are in: the logarithm of a mean is no less than the
+    mean of the logarithms.
+    """
+    gaussian = grow_mixtures(X, 0, 0)
+    found = [(gaussian.weights[0], gaussian.means[0], gaussian.covariances[0])] * (max(sizes, default=0) + 1)
+    for size in sizes:
+        if size > 0:
+            parts = zip(*(_in_units_of(gaussian, fold, size, len(X)) for fold in folds), strict=True)
+            weights, means, covariances = (np.concatenate(part) for part in parts)
+            found[size] = weights / len(folds), means, covariances
+    return Mixtures(gaussian.centre, gaussian.spread, *map(list, zip(*found, strict=True)))
+
+
 def _in_units_of(grown: Mixtures, fold: Mixtures, size: int, n_rows: int) -> Mixture:
     """One of a fold's mixtures, with the Gaussian of all rows in place of the fold's."""
     ratio = fold.spread / grown.spread

@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from isde.engine.mixtures import Mixtures, grow_mixtures, refit_mixtures
+from isde.engine.mixtures import Mixtures, average_mixtures, grow_mixtures, refit_mixtures
 
 F32 = np.float32
 CENTRES_AT_ONCE = 512
@@ -36,6 +36,14 @@ WEIGHT_TOLERANCE = 1e-5
 FARTHEST, LARGEST_RATE = 1e14, 1e30
 """Widest bandwidths that a row is away from the median, at most, and squared ratios of bandwidths: so that squares stay
 in float32."""
+
+FEW_ROWS = 500
+"""With no more, the mean of the folds' mixtures stands for the mixture of all rows.
+
+It is worth 0.014 nats on rings of 300 rows and 0.05 on skewed blocks, where a single mixture of so few rows hangs on
+chance, and one fit of 200 was 0.03 to 0.05 nats below plain kernels. It has five times the components, each to be
+scored; at 3,000 rows it is worth 0.001 to 0.03.
+"""
 
 NOTHING = -1e30
 """The log-density of an expert that does not see a row."""
@@ -70,6 +78,11 @@ class Stack:
     held_out: NDArray[np.float32]  # log-density of each row by each expert, from the other folds, (experts, rows)
     fold_mixtures: list[Mixtures]  # of the rows outside each fold
 
+    @property
+    def weights(self) -> Vector:
+        """Of kernels, then of mixtures."""
+        return np.concatenate([self.kernel_weights, self.mixture_weights])
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -88,7 +101,10 @@ class Scale:
         """Those experts of all rows that have weight."""
         kernel_weights, mixture_weights = np.split(weights, [self.n_kernels])
         sizes = np.flatnonzero(mixture_weights).tolist()
-        mixtures = refit_mixtures(self.rows, sizes, self.fold_mixtures, steps)
+        if len(self.rows) <= FEW_ROWS:
+            mixtures = average_mixtures(self.rows, sizes, self.fold_mixtures)
+        else:
+            mixtures = refit_mixtures(self.rows, sizes, self.fold_mixtures, steps)
         return Experts(self.rows, kernel_weights, mixtures, np.trim_zeros(mixture_weights, "b"))
 
     def log_densities(self, experts: Experts) -> NDArray[np.float32]:
