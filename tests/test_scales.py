@@ -551,11 +551,26 @@ def test_the_promise_on_scores_is_that_of_rows_in_their_own_units(rng):
     ladder, score_ladder = stacking.bandwidth_ladder(*SMOOTH), np.array([1.0, 0.5])
     found = scales.fit_scales(X, fold, ladder, score_ladder, Effort(2, 15), Effort(2, 15), own_scale=False)
     Z, log_slope = scales.to_scores(found.splines, X)
-    side = stacking.Scale(Z, log_slope, found.held_out, 5 * [found.scores.mixtures])
+    side = stacking.Scale(Z, log_slope, found.held_out, 5 * [found.scores.mixtures], same_for_folds=False)
     copula = CopulaBlock(found.splines, stack_block(Z, score_ladder, np.zeros(2), found.scores.mixtures, np.eye(3)[1]))
     refitted = side.log_densities(replace(found.scores, mixture_weights=np.eye(3)[1]))
     np.testing.assert_allclose(refitted[3], copula.score_samples(X), rtol=0, atol=1e-3)
     np.testing.assert_array_equal(np.delete(refitted, 3, axis=0), np.delete(found.held_out, 3, axis=0))
+
+
+def test_scores_of_few_rows_have_the_mean_of_the_folds_mixtures_improved_on_those_of_all(rng, monkeypatch):
+    X, fold, seen = skewed(rng, 200), fold_numbers(200), []
+    average = stacking.average_mixtures
+
+    def watched(rows, sizes, folds, steps):
+        if rows.shape[1] == 2:
+            seen.append((rows.min() < -1, steps))
+        return average(rows, sizes, folds, steps)
+
+    monkeypatch.setattr(stacking, "average_mixtures", watched)
+    options = stacking.bandwidth_ladder(*SMOOTH), np.array([1.0, 0.5]), Effort(2, 15), Effort(2, 15)
+    scales.fit_scales(X, fold, *options, own_scale=True)
+    assert set(seen) == {(False, 0), (True, 15)}
 
 
 def padded(experts, n_kernels):

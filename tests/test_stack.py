@@ -565,6 +565,14 @@ def test_few_rows_have_the_mean_of_the_folds_mixtures_and_many_a_mixture_of_thei
             assert len(stack.mixtures.components(size)[0]) <= (5 if averaged else 1) * (2**size + 1)
 
 
+def test_mixtures_of_other_rows_are_improved_before_they_are_averaged(rng):
+    X, fold = clumps(rng, 400, 2), fold_numbers(400)
+    folds = [mixtures.grow_mixtures(X[fold != v] + 0.02, 3, 15) for v in range(5)]
+    plain, improved = (mixtures.average_mixtures(X, [0, 3], folds, steps) for steps in (0, 15))
+    assert mean_logs(improved, X)[3] > mean_logs(plain, X)[3] + 0.05
+    np.testing.assert_array_equal(improved.means[0], mixtures.grow_mixtures(X, 0, 0).means[0])
+
+
 @pytest.mark.parametrize("units", [[1.0, 1.0], [30.0, 0.1]])
 def test_a_fold_starts_with_its_own_density_and_the_gaussian_of_all_rows(rng, units):
     X = clumps(rng, 400, 2) * units + [5.0, -2.0]

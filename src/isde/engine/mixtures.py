@@ -124,18 +124,21 @@ def refit_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures], s
     return Mixtures(grown.centre, grown.spread, weights, means, covariances)
 
 
-def average_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures]) -> Mixtures:
+def average_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures], steps: int) -> Mixtures:
     """The Gaussian of the rows of X, and for each of `sizes` the mean of the folds' mixtures: all their components.
 
-    On fresh rows it keeps what these promise, whatever optima they are in: the logarithm of a mean is no less than the
-    mean of the logarithms.
+    Without steps it keeps on fresh rows what the folds promise, whatever optima they are in: the logarithm of a mean is
+    no less than the mean of the logarithms. Steps on X are for mixtures of other rows than those of X.
     """
     gaussian = grow_mixtures(X, 0, 0)
+    rows = _columns(X, gaussian.centre, gaussian.spread)
     found = [(gaussian.weights[0], gaussian.means[0], gaussian.covariances[0])] * (max(sizes, default=0) + 1)
     for size in sizes:
         if size > 0:
-            parts = zip(*(_in_units_of(gaussian, fold, size, len(X)) for fold in folds), strict=True)
-            weights, means, covariances = (np.concatenate(part) for part in parts)
+            starts = [_in_units_of(gaussian, fold, size, len(X)) for fold in folds]
+            for start in starts:
+                _improve(rows, *start, steps)
+            weights, means, covariances = (np.concatenate(part) for part in zip(*starts, strict=True))
             found[size] = weights / len(folds), means, covariances
     return Mixtures(gaussian.centre, gaussian.spread, *map(list, zip(*found, strict=True)))
 

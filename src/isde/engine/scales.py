@@ -66,10 +66,10 @@ def fit_scales(
     splines = tuple(_spline(stack.weights, stack.mixtures, X[:, j], bandwidths) for j, stack in enumerate(stacks))
     scores, log_slope = to_scores(splines, X)
     on_scores = _held_out_on_scores(X, fold, stacks, bandwidths, score_bandwidths, effort)
-    sides = [Scale(scores, log_slope, *on_scores)]
+    sides = [Scale(scores, log_slope, *on_scores, same_for_folds=False)]
     if own_scale:
         own = held_out_log_densities(X, fold, bandwidths, effort.doublings, effort.steps)
-        sides.insert(0, Scale(X, np.zeros(len(X)), *own))
+        sides.insert(0, Scale(X, np.zeros(len(X)), *own, same_for_folds=True))
     found = refit(sides, effort.steps)
     held_out = np.concatenate([side.held_out for side in sides])
     return Scales(found[0] if own_scale else _no_experts(X), splines, found[-1], held_out)
