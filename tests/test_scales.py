@@ -1,5 +1,7 @@
 """Blocks on both scales: splines to normal scores, densities of these, and their weights, against scipy and sums."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,12 +13,13 @@ import oracles
 from chunks import fit_one
 from isde.density import Scaling, fit_product
 from isde.engine import scales, stacking
+from isde.engine.mixtures import Mixtures
 from isde.engine.scales import Effort
 from isde.engine.splines import CLOSE, CLOSE_SLOPE, MOST_KNOTS, ColumnLaw, Spline
 from isde.errors import ISDEWarning
 from isde.marginals.marginal import fit_shuffled
 from isde.marginals.scales import CopulaBlock, CopulaStack, ScalesBlock, ScalesStack
-from isde.marginals.stack import StackBlock, StackMarginal
+from isde.marginals.stack import StackBlock, StackMarginal, stack_block
 from oracles import ROUNDING, monte_carlo
 
 RIEMANN = 1e-5
@@ -479,7 +482,7 @@ def test_no_expert_has_seen_the_fold_of_the_row_it_judges(rng):
     changed[kept] = X[kept]
     stacks = [stacking.fit_stack(X[:, [j]], fold, ladder, 2, 15) for j in range(2)]
     here, there = (
-        scales._held_out_on_scores(rows, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))
+        scales._held_out_on_scores(rows, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))[0]
         for rows in (X, changed)
     )
     np.testing.assert_array_equal(here[:, kept], there[:, kept])
@@ -489,9 +492,10 @@ def test_no_expert_has_seen_the_fold_of_the_row_it_judges(rng):
 def test_held_out_densities_on_scores_are_those_of_a_copula_fitted_on_the_other_folds(rng):
     X, fold, ladder = skewed(rng, 120), fold_numbers(120), np.array([0.5, 0.25])
     stacks = [stacking.fit_stack(X[:, [j]], fold, ladder, 2, 15) for j in range(2)]
-    held_out = scales._held_out_on_scores(X, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))
+    held_out, _ = scales._held_out_on_scores(X, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))
     others, here = X[fold != 3], X[fold == 3]
-    law = [scales._spline(stack, stack.fold_mixtures[3], others[:, j], ladder) for j, stack in enumerate(stacks)]
+    weights = [stacking.choose_weights(stack.held_out[:, fold != 3], len(ladder)) for stack in stacks]
+    law = [scales._spline(weights[j], stack.fold_mixtures[3], others[:, j], ladder) for j, stack in enumerate(stacks)]
     (Z, _), (centres, _) = (scales.to_scores(tuple(law), rows) for rows in (here, others))
     slopes = sum(law[j].forward(here[:, j])[1] for j in range(2))
     for e, h in enumerate([1.0, 0.5]):
@@ -521,6 +525,53 @@ def test_the_weights_of_both_scales_maximise_the_held_out_density(rng):
     found = held_out(weights, both.held_out)
     assert found > held_out(stacking.choose_weights(own, len(ladder)), own) - 1e-3
     assert found > held_out(padded(alone.scores, 2), alone.held_out) - least - 1e-3
+
+
+def test_scores_that_break_their_promise_leave_the_block_to_other_experts(rng, monkeypatch):
+    X, fold = skewed(rng, 600), fold_numbers(600)
+    options = stacking.bandwidth_ladder(*SMOOTH), np.array([1.0, 0.5]), Effort(2, 15), Effort(2, 15)
+    honest, refit = scales.fit_scales(X, fold, *options, own_scale=True), stacking.refit_mixtures
+    assert honest.scores.mixture_weights.sum() > 0.3
+
+    def shifted(rows, sizes, folds, steps):
+        good = refit(rows, sizes, folds, steps)
+        on_scores = rows.min() < -1
+        means = [m + 3 * on_scores for m in good.means]
+        return Mixtures(good.centre, good.spread, good.weights, means, good.covariances)
+
+    monkeypatch.setattr(stacking, "refit_mixtures", shifted)
+    found = scales.fit_scales(X, fold, *options, own_scale=True)
+    assert not found.scores.mixture_weights.any()
+    assert found.own.share + found.scores.share == pytest.approx(1, abs=1e-12)
+    assert found.own.share > honest.own.share + 0.1
+    np.testing.assert_array_equal(found.held_out, honest.held_out)
+
+
+def test_the_promise_on_scores_is_that_of_rows_in_their_own_units(rng):
+    X, fold = skewed(rng, 200), fold_numbers(200)
+    ladder, score_ladder = stacking.bandwidth_ladder(*SMOOTH), np.array([1.0, 0.5])
+    found = scales.fit_scales(X, fold, ladder, score_ladder, Effort(2, 15), Effort(2, 15), own_scale=False)
+    Z, log_slope = scales.to_scores(found.splines, X)
+    side = stacking.Scale(Z, log_slope, found.held_out, 5 * [found.scores.mixtures], same_for_folds=False)
+    copula = CopulaBlock(found.splines, stack_block(Z, score_ladder, np.zeros(2), found.scores.mixtures, np.eye(3)[1]))
+    refitted = side.log_densities(replace(found.scores, mixture_weights=np.eye(3)[1]))
+    np.testing.assert_allclose(refitted[3], copula.score_samples(X), rtol=0, atol=1e-3)
+    np.testing.assert_array_equal(np.delete(refitted, 3, axis=0), np.delete(found.held_out, 3, axis=0))
+
+
+def test_scores_of_few_rows_have_the_mean_of_the_folds_mixtures_improved_on_those_of_all(rng, monkeypatch):
+    X, fold, seen = skewed(rng, 200), fold_numbers(200), []
+    average = stacking.average_mixtures
+
+    def watched(rows, sizes, folds, steps):
+        if rows.shape[1] == 2:
+            seen.append((rows.min() < -1, steps))
+        return average(rows, sizes, folds, steps)
+
+    monkeypatch.setattr(stacking, "average_mixtures", watched)
+    options = stacking.bandwidth_ladder(*SMOOTH), np.array([1.0, 0.5]), Effort(2, 15), Effort(2, 15)
+    scales.fit_scales(X, fold, *options, own_scale=True)
+    assert set(seen) == {(False, 0), (True, 15)}
 
 
 def padded(experts, n_kernels):

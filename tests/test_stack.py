@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import logsumexp
-from scipy.stats import kstest, multivariate_normal
+from scipy.stats import ks_2samp, kstest, multivariate_normal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isde
@@ -17,6 +17,8 @@ from chunks import fit_one
 from isde import ISDE, fit_blocks, score_subsets
 from isde.engine import mixtures, stacking
 from isde.errors import ISDEWarning
+from isde.marginals.kde import KDEMarginal
+from isde.marginals.scales import ScalesStack
 from isde.marginals.stack import (
     FINAL_DOUBLINGS,
     FINAL_STEPS,
@@ -480,6 +482,149 @@ def test_cross_validation_does_not_flatter_large_mixtures(rng):
         expected = [np.mean([grown.log_densities(fresh, size).mean() for grown in others]) for size in (0, 4)]
         flattery.append((held_out[1] - expected[1]) - (held_out[0] - expected[0]))
     assert np.mean(flattery) < 0.08
+
+
+# --- refits ----------------------------------------------------------------------------------------------------
+
+
+def noisy_xor(seed, n, noise):
+    """Rows to fit and 4,000 fresh ones: two bits and their exclusive or, on [0, 1]."""
+    rng, parts = np.random.default_rng([seed, n, round(100 * noise)]), []
+    for rows in (n, 4000):
+        a, b = rng.integers(2, size=(2, rows))
+        parts.append(np.column_stack([a, b, a ^ b]) + noise * rng.normal(size=(rows, 3)))
+    low, width = parts[0].min(axis=0), np.ptp(parts[0], axis=0)
+    return [(part - low) / width for part in parts]
+
+
+POOR = {"noise 0.1": (9, 1000, 0.1), "noise 0.2": (20, 1000, 0.2)}
+"""Seeds by which the mixture of four, grown on all rows, puts one component over two of the clumps."""
+
+
+@pytest.mark.parametrize("family", [StackMarginal(), ScalesStack()])
+@pytest.mark.parametrize("what", POOR)
+def test_a_poor_optimum_of_all_rows_is_not_kept(what, family):
+    X, fresh = noisy_xor(*POOR[what])
+    grown, others = (mixtures.grow_mixtures(rows, 2, FINAL_STEPS) for rows in (X, X[:800]))
+    assert grown.log_densities(X, 2).mean() < others.log_densities(X, 2).mean() - 0.2
+    stack, kde = (fit_one(f, X) for f in (family, KDEMarginal()))
+    assert stack.score_samples(fresh).mean() > kde.score_samples(fresh).mean() + 0.03
+    sampled = stack.sample(4000, np.random.RandomState(0))
+    assert max(ks_2samp(sampled[:, j], fresh[:, j]).statistic for j in range(3)) < 0.05
+
+
+def mean_logs(grown, X):
+    return np.array([grown.log_densities(X, size).mean(dtype=float) for size in range(len(grown.weights))])
+
+
+@pytest.mark.parametrize("s", [1, 2, 4])
+def test_no_refit_is_less_likely_than_the_mixture_of_any_fold(rng, s):
+    for n in (60, 250, 700):
+        X, fold = clumps(rng, n, s, n_clumps=7), fold_numbers(n)
+        folds = [mixtures.grow_mixtures(X[fold != v], 4, 8) for v in range(5)]
+        found = mean_logs(mixtures.refit_mixtures(X, range(5), folds, 8), X)
+        assert (found >= mean_logs(mixtures.grow_mixtures(X, 4, 8), X) - 1e-6).all()
+        best = np.max([mean_logs(grown, X) for grown in folds], axis=0)
+        assert (found[1:] >= best[1:] - 2 / n).all()  # the Gaussian of a fold, with a row's worth of weight, is left
+
+
+def test_a_fold_is_continued_where_all_rows_grew_into_a_poor_optimum(rng, monkeypatch):
+    X, fold = clumps(rng, 400, 2), fold_numbers(400)
+    folds = [mixtures.grow_mixtures(X[fold != v], 3, 15) for v in range(5)]
+    grown, grow = mean_logs(mixtures.grow_mixtures(X, 3, 15), X), mixtures.grow_mixtures
+
+    def poor(X, doublings, steps):
+        good = grow(X, doublings, steps)
+        return mixtures.Mixtures(
+            good.centre,
+            good.spread,
+            good.weights,
+            [m + 2 * (i > 1) for i, m in enumerate(good.means)],
+            good.covariances,
+        )
+
+    monkeypatch.setattr(mixtures, "grow_mixtures", poor)
+    found = mixtures.refit_mixtures(X, [0, 2, 3], folds, 15)
+    assert (mean_logs(poor(X, 3, 15), X)[2:] < grown[2:] - 0.5).all()
+    assert (mean_logs(found, X) > grown - 0.05).all()
+    assert (mean_logs(found, X) > np.max([mean_logs(own, X) for own in folds], axis=0) + 1e-4)[2:].all()  # improved
+    assert (mixtures.refit_mixtures(X, [2], folds, 15).weights[1] == grow(X, 1, 15).weights[1]).all()
+
+
+def test_few_rows_have_the_mean_of_the_folds_mixtures_and_many_a_mixture_of_their_own(rng):
+    for n, averaged in ((stacking.FEW_ROWS, True), (stacking.FEW_ROWS + 1, False)):
+        X, fold = clumps(rng, n, 2), fold_numbers(n)
+        stack, fresh = stacking.fit_stack(X, fold, np.array(LADDER), 3, 15), clumps(rng, 200, 2)
+        sizes = [size for size in np.flatnonzero(stack.mixture_weights) if size > 0]
+        assert sizes
+        for size in sizes:
+            logs = np.array([own.log_densities(fresh, size) for own in stack.fold_mixtures], dtype=float)
+            mean = logsumexp(logs, axis=0) - np.log(5)
+            found = stack.mixtures.log_densities(fresh, size)
+            near = mean > mean.max() - 5  # farther out, the Gaussian of all rows is not that of a fold
+            assert (np.abs(found - mean)[near].max() < 0.02) == averaged
+            assert len(stack.mixtures.components(size)[0]) <= (5 if averaged else 1) * (2**size + 1)
+
+
+def test_mixtures_of_other_rows_are_improved_before_they_are_averaged(rng):
+    X, fold = clumps(rng, 400, 2), fold_numbers(400)
+    folds = [mixtures.grow_mixtures(X[fold != v] + 0.02, 3, 15) for v in range(5)]
+    plain, improved = (mixtures.average_mixtures(X, [0, 3], folds, steps) for steps in (0, 15))
+    assert mean_logs(improved, X)[3] > mean_logs(plain, X)[3] + 0.05
+    np.testing.assert_array_equal(improved.means[0], mixtures.grow_mixtures(X, 0, 0).means[0])
+
+
+@pytest.mark.parametrize("units", [[1.0, 1.0], [30.0, 0.1]])
+def test_a_fold_starts_with_its_own_density_and_the_gaussian_of_all_rows(rng, units):
+    X = clumps(rng, 400, 2) * units + [5.0, -2.0]
+    fold, grown = mixtures.grow_mixtures(X[:250], 2, 15), mixtures.grow_mixtures(X, 0, 15)
+    weights, means, covariances = mixtures._in_units_of(grown, fold, 2, 400)
+    assert weights[0] == pytest.approx(1 / 401)
+    assert weights.sum() == pytest.approx(1)
+    np.testing.assert_array_equal(means[0], grown.means[0][0])
+    np.testing.assert_array_equal(covariances[0], grown.covariances[0][0])
+    moved = mixtures.Mixtures(grown.centre, grown.spread, [weights], [means], [covariances])
+    own, theirs = (m.components(size) for m, size in ((moved, 0), (fold, 2)))
+    here, there = (mixture_log_density(X, w[1:] / w[1:].sum(), m[1:], c[1:]) for w, m, c in (own, theirs))
+    np.testing.assert_allclose(here, there, rtol=0, atol=1e-3)
+
+
+def test_an_expert_that_breaks_its_promise_is_left_out_and_the_weights_are_chosen_anew(rng, monkeypatch):
+    X, fold, ladder = clumps(rng, 600, 2), fold_numbers(600), np.array(LADDER)
+    honest, refit = stacking.fit_stack(X, fold, ladder, 3, 15), mixtures.refit_mixtures
+    assert honest.mixture_weights[1:].sum() > 0.3
+
+    def shifted(X, sizes, folds, steps):
+        good = refit(X, sizes, folds, steps)
+        means = [m + (i > 0) for i, m in enumerate(good.means)]
+        return mixtures.Mixtures(good.centre, good.spread, good.weights, means, good.covariances)
+
+    monkeypatch.setattr(stacking, "refit_mixtures", shifted)
+    stack = stacking.fit_stack(X, fold, ladder, 3, 15)
+    np.testing.assert_array_equal(stack.held_out, honest.held_out)  # what was promised stays on record
+    expected = slow_weights(honest.held_out[: len(ladder) + 1].astype(float), prior=len(ladder))
+    assert len(stack.mixture_weights) == 1
+    found = np.append(stack.kernel_weights, stack.mixture_weights)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=5e-3)
+
+
+@given(seed=st.integers(0, 10**6), spread=st.floats(0.01, 10), shift=st.floats(-1, 1))
+def test_a_promise_is_broken_by_an_expert_that_loses_where_it_is_trusted(seed, spread, shift):
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.ones(5)) * (np.arange(5) != 2)
+    weights /= weights.sum()
+    before = rng.normal(size=(5, 40)).astype(np.float32)
+    after = (before + shift + spread * rng.normal(size=(5, 40))).astype(np.float32)
+    after[:2] = before[:2]
+    promised, kept = (np.log(weights @ np.exp(logs.astype(float))).mean() for logs in (before, after))
+    culprit = stacking.promise_breaker(weights, before, after)
+    assert (culprit is None) == (kept >= promised) or abs(kept - promised) < 1e-9
+    if culprit is not None:
+        shares = weights[:, None] * np.exp(before) / (weights @ np.exp(before))
+        changes = (shares * (after - before)).mean(axis=1)
+        assert culprit in (3, 4)
+        assert changes[culprit] == pytest.approx(changes.min())
+        assert changes.min() < 0
 
 
 # --- scores ----------------------------------------------------------------------------------------------------

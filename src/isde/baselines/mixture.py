@@ -21,12 +21,11 @@ from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.density import ProductDensity, Scaling
 from isde.density_estimator import DensityEstimator, one_of
-from isde.engine.direct import Folds
 from isde.errors import InputError, warn
 from isde.marginals.mixture import MixtureBlock
 from isde.partitions import RandomState
 from isde.progress import progress_bar
-from isde.splits import contiguous_folds, shuffled, warn_few_rows
+from isde.splits import Folds, contiguous_folds, shuffled, warn_few_rows
 
 WORSE_IN_A_ROW = 5
 STANDARD_ERRORS = 2.0

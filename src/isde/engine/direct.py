@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from isde.arrays import Matrix
 from isde.engine.grid import BandwidthGrid
-
-Folds = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
+from isde.splits import Folds
 
 ROWS_AT_ONCE_BYTES = 1 << 25
 

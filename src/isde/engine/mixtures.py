@@ -12,6 +12,7 @@ file: numba's disk cache does not notice edits in an imported one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dsyevd
 
+from isde.arrays import Matrix, Vector
 from isde.engine.jit import fast_inline, fast_loop, fast_part, part
 
 F32 = np.float32
@@ -40,7 +42,7 @@ LEAST_ROWS = 2.0
 SPLIT = 0.5
 """Share of the variance along the longest axis that the distance of the two halves takes."""
 
-FARTHEST = 1e14
+FARTHEST_SPREADS = 1e14
 """Spreads from the centre: a row farther out counts as if it were here, so that its squares stay in float32."""
 
 DEAD = F32(-3e38)
@@ -49,8 +51,9 @@ DEAD = F32(-3e38)
 LOG2_2PI = float(np.log2(2 * np.pi))
 HALF_LOG2_E = 0.5 * float(np.log2(np.e))
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
+
+Mixture = tuple[Vector, Matrix, NDArray[np.float64]]
+"""Weights, means and covariances of the components."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Mixtures:
         )
         return out - F32(np.log(self.spread).sum())
 
-    def components(self, size: int) -> tuple[Vector, Matrix, NDArray[np.float64]]:
+    def components(self, size: int) -> Mixture:
         """Weights, means and covariances of one of the mixtures, in the units of the data."""
         alive = self.weights[size] > 0
         means = self.means[size][alive] * self.spread + self.centre
@@ -100,6 +103,72 @@ def grow_mixtures(X: Matrix, doublings: int, steps: int) -> Mixtures:
     return Mixtures(centre, spread, weights, means, covariances)
 
 
+def refit_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures], steps: int) -> Mixtures:
+    """Mixtures of the rows of X up to the largest of `sizes`, and these no less likely than that of any fold.
+
+    Growing once may end in a poor optimum which the folds, that earned the weights, do not know of: one of thirty fits
+    of noisy XOR triples lost 0.15 to 0.5 nats a row. So the likeliest on all rows is taken of the mixture grown and
+    those of the folds, and one of a fold is improved on all rows. To improve all of them first takes another fold's
+    growth or more, and loses 0.001 nats on fresh rows: the likeliest fits these rows more closely, not the density.
+    """
+    grown = grow_mixtures(X, max(sizes, default=0), steps)
+    rows = _columns(X, grown.centre, grown.spread)
+    weights, means, covariances = list(grown.weights), list(grown.means), list(grown.covariances)
+    for size in sizes:
+        if size > 0:  # the Gaussian has one optimum
+            starts = [_in_units_of(grown, fold, size, len(X)) for fold in folds]
+            best = _likeliest(rows, (weights[size], means[size], covariances[size]), starts, steps)
+            weights[size], means[size], covariances[size] = best
+    return Mixtures(grown.centre, grown.spread, weights, means, covariances)
+
+
+def average_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures], steps: int) -> Mixtures:
+    """The Gaussian of the rows of X, and for each of `sizes` the mean of the folds' mixtures: all their components.
+
+    Without steps it keeps on fresh rows what the folds promise, whatever optima they are in: the logarithm of a mean is
+    no less than the mean of the logarithms. Steps on X are for mixtures of other rows than those of X.
+    """
+    gaussian = grow_mixtures(X, 0, 0)
+    rows = _columns(X, gaussian.centre, gaussian.spread)
+    found = [(gaussian.weights[0], gaussian.means[0], gaussian.covariances[0])] * (max(sizes, default=0) + 1)
+    for size in sizes:
+        if size > 0:
+            starts = [_in_units_of(gaussian, fold, size, len(X)) for fold in folds]
+            for start in starts:
+                _improve(rows, *start, steps)
+            weights, means, covariances = (np.concatenate(part) for part in zip(*starts, strict=True))
+            found[size] = weights / len(folds), means, covariances
+    return Mixtures(gaussian.centre, gaussian.spread, *map(list, zip(*found, strict=True)))
+
+
+def _in_units_of(grown: Mixtures, fold: Mixtures, size: int, n_rows: int) -> Mixture:
+    """One of a fold's mixtures, with the Gaussian of all rows in place of the fold's."""
+    ratio = fold.spread / grown.spread
+    weights = fold.weights[size] / fold.weights[size][1:].sum() * n_rows / (n_rows + 1)
+    means = fold.means[size] * ratio + (fold.centre - grown.centre) / grown.spread
+    covariances = fold.covariances[size] * np.outer(ratio, ratio)
+    for covariance in covariances:  # other units may round a covariance that was barely proper to one that is not
+        _make_proper(covariance)
+    weights[0], means[0], covariances[0] = 1 / (n_rows + 1), grown.means[0][0], grown.covariances[0][0]
+    return weights, means, covariances
+
+
+def _likeliest(rows: NDArray[np.float32], grown: Mixture, starts: Sequence[Mixture], steps: int) -> Mixture:
+    """The mixture grown, or the likeliest of the starts where that is likelier, improved."""
+
+    def likelihood(mixture: Mixture) -> float:
+        out = np.empty(rows.shape[1], dtype=np.float32)
+        _log_densities(rows, *mixture, out)
+        return float(out.mean(dtype=np.float64))
+
+    best = max((grown, *starts), key=likelihood)
+    if best is grown:
+        return grown
+    weights, means, covariances = (part.copy() for part in best)
+    _improve(rows, weights, means, covariances, steps)
+    return max((weights, means, covariances), best, key=likelihood)  # a step that drops a component may lose
+
+
 def _centre_and_spread(X: Matrix) -> tuple[Vector, Vector]:
     """Median, and the standard deviation of a Gaussian with the same quartiles, so that no far row blurs the others.
 
@@ -116,7 +185,7 @@ def _centre_and_spread(X: Matrix) -> tuple[Vector, Vector]:
 
 def _columns(X: Matrix, centre: Vector, spread: Vector) -> NDArray[np.float32]:
     """(X - centre) / spread as float32, a row for each column."""
-    standard = np.clip((X - centre) / spread, -FARTHEST, FARTHEST)
+    standard = np.clip((X - centre) / spread, -FARTHEST_SPREADS, FARTHEST_SPREADS)
     return np.ascontiguousarray(standard.T, dtype=np.float32)
 
 

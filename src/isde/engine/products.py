@@ -14,7 +14,6 @@ select one: where such a bandwidth still contends, its doubtful rows are summed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,8 +26,8 @@ from isde.engine import kernels
 from isde.engine.grid import BandwidthGrid
 from isde.engine.plan import Tile
 from isde.run.work import Report, Run
+from isde.splits import Folds
 
-Folds = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
 FIRST_ROUND_SHARE, SEARCH_SHARE = 0.3, 0.8
 """Of a tile's time, on real data: the coarse grid, and all of the search for bandwidths. For progress bars only."""
 

@@ -17,8 +17,9 @@ import numpy as np
 from isde.arrays import Matrix
 from isde.engine.grid import BandwidthGrid
 from isde.engine.plan import Piece, build_tile, into_tiles, plan_pieces
-from isde.engine.products import SEARCH_SHARE, BandwidthSearch, Folds, RowSet, held_out_scores
+from isde.engine.products import SEARCH_SHARE, BandwidthSearch, RowSet, held_out_scores
 from isde.run.work import Chunk, ChunkScores, Cost, Means, Report
+from isde.splits import Folds
 from isde.subsets import SubsetFamily
 
 MEASURED_ROWS = 96

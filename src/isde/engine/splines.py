@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from isde.arrays import Vector
+
 QUANTILES = 33
 """Of the rows: knots to start from."""
 
@@ -39,10 +41,9 @@ MOST_KNOTS = 1000
 LEAST_STEP = 1e-13
 """Between scores at knots: rounding must not make a bin of nothing."""
 
-FARTHEST = 1e100
+FARTHEST_SCORE = 1e100
 """Scores. A row farther out counts as if it were here, so that squares stay in float64."""
 
-Vector = NDArray[np.float64]
 
 Knots = tuple[Vector, Vector, Vector]
 """Places, scores and slopes."""
@@ -70,7 +71,7 @@ class Spline:
         beyond = x - np.clip(x, self.knots[0], self.knots[-1])
         with np.errstate(over="ignore"):
             z += np.where(beyond < 0, self.slopes[0], self.slopes[-1]) * beyond
-        return np.clip(z, -FARTHEST, FARTHEST), log_slope
+        return np.clip(z, -FARTHEST_SCORE, FARTHEST_SCORE), log_slope
 
     def inverse(self, z: Vector) -> Vector:
         """x with T(x) = z."""

@@ -2,7 +2,8 @@
 
 Each expert's log-density of every row is had from the rows of the other folds; weights are chosen by
 expectation-maximisation on these, so that no expert is trusted for what it learned by heart. `score_subset` is the
-unit of work; experts are fitted again on all rows for `fit_stack`.
+unit of work where there are many subsets. A block that is kept has `fit_stack`, whose experts, fitted again on all
+rows, are checked against what those of the folds promised (`refit`).
 
 Kernel sums are float32 and leave out centres farther than 6.4 bandwidths, where a wider expert says more: the Gaussian
 has a row's worth of weight at least, so that every row has a density.
@@ -10,6 +11,7 @@ has a row's worth of weight at least, so that every row has a density.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from isde.arrays import Matrix, Vector
 from isde.engine.jit import fast_inline, fast_loop
-from isde.engine.mixtures import Mixtures, grow_mixtures
+from isde.engine.mixtures import Mixtures, average_mixtures, grow_mixtures, refit_mixtures
 
 F32 = np.float32
 CENTRES_AT_ONCE = 512
@@ -31,15 +34,35 @@ LEAST_WEIGHT = 1e-4
 WEIGHT_STEPS = 300
 WEIGHT_TOLERANCE = 1e-5
 
-FARTHEST, LARGEST_RATE = 1e14, 1e30
+FARTHEST_WIDTHS, LARGEST_RATE = 1e14, 1e30
 """Widest bandwidths that a row is away from the median, at most, and squared ratios of bandwidths: so that squares stay
 in float32."""
+
+FEW_ROWS = 500
+"""With no more, the mean of the folds' mixtures stands for the mixture of all rows.
+
+A single mixture of so few rows hangs on chance: at 300 rows one fit of 200 was 0.03 to 0.05 nats below plain kernels.
+The mean is worth 0.014 nats on rings of 300 rows, 0.05 on skewed blocks and 0.001 to 0.03 at 3,000 rows, but has five
+times the components, each to be scored. Normal scores are other rows for each fold, so that there each mixture is
+improved on those of all rows first: without, breast cancer's 30 columns lose 0.18.
+"""
 
 NOTHING = -1e30
 """The log-density of an expert that does not see a row."""
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class Experts:
+    """Experts on one scale, fitted on all rows."""
+
+    rows: Matrix  # on that scale
+    kernel_weights: Vector  # aligned with the bandwidths
+    mixtures: Mixtures
+    mixture_weights: Vector  # of the sizes of the mixtures, up to the largest that has weight
+
+    @property
+    def share(self) -> float:
+        return float(self.kernel_weights.sum() + self.mixture_weights.sum())
 
 
 @dataclass(frozen=True)
@@ -48,9 +71,46 @@ class Stack:
 
     kernel_weights: Vector  # aligned with the bandwidths
     mixtures: Mixtures
-    mixture_weights: Vector  # aligned with the sizes of the mixtures
+    mixture_weights: Vector  # of the sizes of the mixtures, up to the largest that has weight
     held_out: NDArray[np.float32]  # log-density of each row by each expert, from the other folds, (experts, rows)
     fold_mixtures: list[Mixtures]  # of the rows outside each fold
+
+    @property
+    def weights(self) -> Vector:
+        """Of kernels, then of mixtures."""
+        return np.concatenate([self.kernel_weights, self.mixture_weights])
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Rows on one scale, and what the experts of the folds say there."""
+
+    rows: Matrix  # all of them
+    log_slope: Vector  # what the way to this scale stretches space by at each row, a logarithm
+    held_out: NDArray[np.float32]  # log-density of each row by each expert, kernels first, (experts, rows)
+    fold_mixtures: list[Mixtures]  # of the rows outside each fold
+    same_for_folds: bool  # or else each fold had a scale of its own, and its mixtures fit this one not quite
+
+    @property
+    def n_kernels(self) -> int:
+        return len(self.held_out) - len(self.fold_mixtures[0].weights)
+
+    def refit(self, weights: Vector, steps: int) -> Experts:
+        """Those experts of all rows that have weight."""
+        kernel_weights, mixture_weights = np.split(weights, [self.n_kernels])
+        sizes = np.flatnonzero(mixture_weights).tolist()
+        if len(self.rows) <= FEW_ROWS:
+            mixtures = average_mixtures(self.rows, sizes, self.fold_mixtures, 0 if self.same_for_folds else steps)
+        else:
+            mixtures = refit_mixtures(self.rows, sizes, self.fold_mixtures, steps)
+        return Experts(self.rows, kernel_weights, mixtures, np.trim_zeros(mixture_weights, "b"))
+
+    def log_densities(self, experts: Experts) -> NDArray[np.float32]:
+        """Like `held_out`, for mixtures of all rows where they have weight."""
+        logs = self.held_out.copy()
+        for size in np.flatnonzero(experts.mixture_weights).tolist():
+            logs[self.n_kernels + size] = experts.mixtures.log_densities(self.rows, size) + self.log_slope
+        return logs
 
 
 def bandwidth_ladder(low: float, high: float) -> Vector:
@@ -66,11 +126,45 @@ def bandwidth_ladder(low: float, high: float) -> Vector:
 
 def fit_stack(X: Matrix, fold: NDArray[np.int64], bandwidths: Vector, doublings: int, steps: int) -> Stack:
     """Experts and their weights for the rows of X; `fold` ascends."""
-    n_kernels = len(bandwidths)
     held_out, fold_mixtures = held_out_log_densities(X, fold, bandwidths, doublings, steps)
-    weights = choose_weights(held_out, prior=n_kernels)
-    mixtures = grow_mixtures(X, doublings, steps)
-    return Stack(weights[:n_kernels], mixtures, weights[n_kernels:], held_out, fold_mixtures)
+    [own] = refit([Scale(X, np.zeros(len(X)), held_out, fold_mixtures, same_for_folds=True)], steps)
+    return Stack(own.kernel_weights, own.mixtures, own.mixture_weights, held_out, fold_mixtures)
+
+
+def refit(scales: Sequence[Scale], steps: int) -> list[Experts]:
+    """Weights for the experts of all scales together, and these experts fitted on all rows.
+
+    The Gaussian of the first scale has a row's worth of weight at least. Where a promise is broken, the expert to blame
+    is left out and the weights are chosen anew: mixtures are refitted so that this is rare (`refit_mixtures`).
+    """
+    held_out, prior = np.concatenate([scale.held_out for scale in scales]), scales[0].n_kernels
+    edges = np.cumsum([len(scale.held_out) for scale in scales])[:-1]
+    while True:
+        weights = choose_weights(held_out, prior)
+        parts = np.split(weights, edges)
+        found = [scale.refit(own, steps) for scale, own in zip(scales, parts, strict=True)]
+        refitted = [scale.log_densities(experts) for scale, experts in zip(scales, found, strict=True)]
+        culprit = promise_breaker(weights, held_out, np.concatenate(refitted))
+        if culprit in (None, prior):
+            return found
+        held_out[culprit] = NOTHING
+
+
+def promise_breaker(weights: Vector, held_out: NDArray[np.float32], refitted: NDArray[np.float32]) -> int | None:
+    """The expert that loses most where experts of all rows together say less of these rows than was held out.
+
+    With h_e and g_e the densities before and after, and r_e = w_e h_e / sum_e w_e h_e how far a row is trusted to an
+    expert,  log sum_e w_e g_e >= log sum_e w_e h_e + sum_e r_e log(g_e / h_e)  (Jensen): where the combination loses,
+    some expert does on the rows that it is trusted with. It is never a kernel density: that of all rows is the mean of
+    those of the folds, and counts as held out.
+    """
+    used = np.flatnonzero(weights)
+    before, after = (np.log(weights[used])[:, None] + logs[used] for logs in (held_out, refitted))
+    promised = logsumexp(before, axis=0)
+    if (logsumexp(after, axis=0) - promised).mean() >= 0:
+        return None
+    changes = (np.exp(before - promised) * (after - before)).mean(axis=1)
+    return int(used[np.argmin(changes)])
 
 
 def held_out_log_densities(
@@ -99,14 +193,15 @@ def mixture_log_densities(mixtures: Mixtures, X: Matrix) -> NDArray[np.float32]:
 def score_subset(
     X_fit: Matrix, X_score: Matrix, fold: NDArray[np.int64], bandwidths: Vector, doublings: int, steps: int
 ) -> float:
-    """Mean log-density of X_score by the stack of X_fit."""
-    stack = fit_stack(X_fit, fold, bandwidths, doublings, steps)
+    """Mean log-density of X_score by the stack of X_fit, whose mixtures are grown once and not checked."""
+    held_out, _ = held_out_log_densities(X_fit, fold, bandwidths, doublings, steps)
+    kernel_weights, mixture_weights = np.split(choose_weights(held_out, len(bandwidths)), [len(bandwidths)])
     group = np.arange(len(bandwidths)) // GROUP
-    used = np.isin(group, group[stack.kernel_weights > 0])  # a group without weight costs nothing
+    used = np.isin(group, group[kernel_weights > 0])  # a group without weight costs nothing
     logs = [kernel_log_densities(X_fit, fold, X_score, np.full(len(X_score), -1), bandwidths[used])]
-    sizes = np.flatnonzero(stack.mixture_weights).tolist()
-    logs += [stack.mixtures.log_densities(X_score, size)[None] for size in sizes]
-    weights = np.concatenate([stack.kernel_weights[used], stack.mixture_weights[sizes]])
+    sizes, mixtures = np.flatnonzero(mixture_weights).tolist(), grow_mixtures(X_fit, doublings, steps)
+    logs += [mixtures.log_densities(X_score, size)[None] for size in sizes]
+    weights = np.concatenate([kernel_weights[used], mixture_weights[sizes]])
     return float(logsumexp(np.concatenate(logs).astype(np.float64), b=weights[:, None], axis=0).mean())
 
 
@@ -128,7 +223,7 @@ def kernel_log_densities(
     # In units of the widest bandwidth about the median, float32 serves data in any units.
     middle, unit = np.median(centres, axis=0), bandwidths[0]
     columns = (
-        np.ascontiguousarray(np.clip((rows - middle) / unit, -FARTHEST, FARTHEST).T, dtype=np.float32)
+        np.ascontiguousarray(np.clip((rows - middle) / unit, -FARTHEST_WIDTHS, FARTHEST_WIDTHS).T, dtype=np.float32)
         for rows in (centres, queries)
     )
     rates = np.log2(np.e) / 2 * np.minimum((unit / bandwidths[::GROUP]) ** 2, LARGEST_RATE)

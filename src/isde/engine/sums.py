@@ -12,8 +12,9 @@ from isde.arrays import Mask, Matrix, Vector
 from isde.engine import kernels
 from isde.engine.grid import BandwidthGrid
 from isde.engine.plan import blocks_tile
-from isde.engine.products import BandwidthSearch, Folds, RowSet
+from isde.engine.products import BandwidthSearch, RowSet
 from isde.run.executors import workers
+from isde.splits import Folds
 
 ROWS_AT_ONCE = 1 << 13
 

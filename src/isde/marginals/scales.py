@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from isde.archive import over, under
 from isde.arrays import Matrix, Vector
 from isde.engine import scales, stacking
-from isde.engine.scales import Effort, Experts, Scales
+from isde.engine.scales import Effort, Scales
 from isde.engine.splines import Spline
+from isde.engine.stacking import Experts
 from isde.marginals.conditional import given_and_others, sample_mixture_given
 from isde.marginals.marginal import FittedBlock, checked_columns, of_columns
 from isde.marginals.stack import FINAL_DOUBLINGS, FINAL_STEPS, SCORING_STEPS, StackBlock, StackMarginal, stack_block
