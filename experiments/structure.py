@@ -222,7 +222,7 @@ def gaussian(structure: tuple[int, ...], sigma: float, n: int) -> Case:
 
 CASES = [
     *(independent(f, n, d, 100) for n in (100, 300, 1000) for d in (5, 12) for f in (*FAMILIES, MIXED)),
-    *(independent(family, 5000, d, 40) for d in (5, 12) for family in LARGE_FAMILIES),
+    *(independent(family, 5000, d, n) for d, n in ((5, 100), (12, 40)) for family in LARGE_FAMILIES),
     *(case for n in (1000, 300, 100) for case in block_cases(n)),
     *(structured(structure, n) for n in (1000, 3000) for structure in ((2, 2, 1), (3, 3, 3), (4, 4, 2, 2))),
     *(gaussian(structure, 0.7, 1000) for structure in ((2, 2), (4, 4, 1), (4, 3, 2, 3))),

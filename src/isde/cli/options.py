@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES
 from isde.solvers.registry import AUTO, SOLVER_NAMES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -75,10 +76,8 @@ def fit_options(command: Command) -> Command:
             click.option("-k", "--max-block-size", type=int, default=3, show_default=True, help="Largest block."),
             click.option(
                 "--marginal",
-                type=click.Choice(
-                    ["copula+stack", "copula", "kde", "kde+stack", "stack", "gaussian", "gaussian-zero-mean"]
-                ),
-                default="copula+stack",
+                type=click.Choice(MARGINAL_NAMES),
+                default=DEFAULT_MARGINAL,
                 show_default=True,
                 help="How subsets are scored, and by what the blocks kept are described: by ranks and by stacks; "
                 "kde is the paper's.",
