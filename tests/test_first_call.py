@@ -1,5 +1,6 @@
 """What a machine that never ran isde has to compile: counted, since seconds depend on the machine."""
 
+import gc
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from isde import SubsetScores, best_partitions
-from isde.engine.jit import plain
+from isde.engine.jit import _WithoutCollector, plain
 from isde.solvers import cover
 from isde.subsets import SubsetFamily
 
@@ -133,3 +134,17 @@ def test_a_plain_function_calls_plain_functions():
     memory[place] = covered
     with np.errstate(over="ignore"):
         assert plain(cover._slot)(covered, memory) == place
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_the_garbage_collector_rests_while_something_is_compiled_and_is_as_before_afterwards(was_on):
+    listener, before = _WithoutCollector(), gc.isenabled()
+    try:
+        (gc.enable if was_on else gc.disable)()
+        for step in (listener.on_start, listener.on_start, listener.on_end):
+            step(None)
+            assert not gc.isenabled()
+        listener.on_end(None)
+        assert gc.isenabled() == was_on
+    finally:
+        (gc.enable if before else gc.disable)()
