@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from isde.arrays import Matrix, Vector
 from isde.errors import InputError, ISDEError
-from isde.marginals.marginal import Traits, of_columns
+from isde.marginals.marginal import Traits, WithoutBandwidth, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
 from isde.subsets import Subset, SubsetFamily
 
@@ -23,16 +23,12 @@ MOST_FITS = 8
 
 
 @dataclass(frozen=True)
-class EstimatorBlock:
+class EstimatorBlock(WithoutBandwidth):
     """A fitted foreign estimator."""
 
     kind: ClassVar[str] = "estimator"
     estimator: Any
     n_columns: int
-
-    @property
-    def bandwidth(self) -> float:
-        return float("nan")
 
     def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
         return np.asarray(self.estimator.score_samples(X), dtype=np.float64)

@@ -13,7 +13,7 @@ from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.engine.jit import loop
 from isde.errors import InputError
 from isde.marginals.conditional import given_and_others
-from isde.marginals.marginal import Traits, checked_columns, of_columns
+from isde.marginals.marginal import Traits, WithoutBandwidth, checked_columns, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.subsets import SubsetFamily, binomials
 
@@ -30,16 +30,12 @@ SECONDS_PER_SUBSET = 1e-6
 
 
 @dataclass(frozen=True)
-class GaussianBlock(FrozenArrays):
+class GaussianBlock(FrozenArrays, WithoutBandwidth):
     """A Gaussian with the given mean and covariance."""
 
     kind: ClassVar[str] = "gaussian"
     mean: Vector
     covariance: Matrix
-
-    @property
-    def bandwidth(self) -> float:
-        return float("nan")
 
     @property
     def n_columns(self) -> int:

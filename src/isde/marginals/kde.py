@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,9 @@ from isde.engine import direct, scoring, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.scoring import KernelRows
 from isde.marginals.conditional import draw_centres, given_and_others
-from isde.marginals.marginal import Traits, checked_columns, of_columns
+from isde.marginals.marginal import TunedByFolds, checked_columns, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means
-from isde.splits import check_folds, contiguous_folds, warn_few_rows
+from isde.splits import contiguous_folds, warn_few_rows
 from isde.subsets import SubsetFamily
 
 
@@ -67,27 +67,11 @@ class KDEBlock(FrozenArrays):
 
 
 @dataclass(frozen=True)
-class KDEMarginal:
+class KDEMarginal(TunedByFolds):
     """Spherical Gaussian kernel density; `bandwidths=None` is the paper's grid, growing where it must."""
-
-    traits: ClassVar[Traits] = Traits()
-    n_models: ClassVar[int] = 1
-    bandwidths: Sequence[float] | None = None
-    cv: int = 5
-
-    @classmethod
-    def with_options(cls, bandwidths: Sequence[float] | None, cv: int) -> Self:
-        check_folds(cv)
-        return cls(bandwidths, cv)
-
-    def n_parameters(self, size: int) -> None:
-        return None
 
     def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
         return scoring.kernel_chunks(subsets)
-
-    def warn_few_rows(self, n_fit: int) -> None:
-        warn_few_rows(n_fit, self.cv)
 
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> KernelRows:
         return KernelRows.of(X_fit, X_score, contiguous_folds(len(X_fit), self.cv), BandwidthGrid.of(self.bandwidths))

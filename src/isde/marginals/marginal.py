@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isde.arrays import Matrix, Vector
 from isde.run.work import Chunk, ChunkScores, Cost, Means
-from isde.splits import shuffled
+from isde.splits import check_folds, shuffled, warn_few_rows
 from isde.subsets import SubsetFamily
 
 
@@ -61,6 +61,14 @@ class FittedBlock(Protocol):
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         """Everything needed to build the block again, as arrays; a foreign estimator raises InputError."""
         ...
+
+
+class WithoutBandwidth:
+    """A fitted block that has no bandwidth, or several."""
+
+    @property
+    def bandwidth(self) -> float:
+        return float("nan")
 
 
 class BlockFitter(Protocol):
@@ -115,6 +123,27 @@ class Marginal(SubsetScorer, BlockFitter, Protocol):
     def n_parameters(self, size: int) -> int | None:
         """Of a block of so many columns; None where their number is not fixed."""
         ...
+
+
+@dataclass(frozen=True)
+class TunedByFolds:
+    """What families share that are tuned over `cv` folds, with bandwidths of a grid or of its range."""
+
+    traits: ClassVar[Traits] = Traits()
+    n_models: ClassVar[int] = 1
+    bandwidths: Sequence[float] | None = None
+    cv: int = 5
+
+    @classmethod
+    def with_options(cls, bandwidths: Sequence[float] | None, cv: int) -> Self:
+        check_folds(cv)
+        return cls(bandwidths, cv)
+
+    def n_parameters(self, size: int) -> None:
+        return None
+
+    def warn_few_rows(self, n_fit: int) -> None:
+        warn_few_rows(n_fit, self.cv)
 
 
 def of_columns(X: Matrix, columns: Sequence[int]) -> Matrix:

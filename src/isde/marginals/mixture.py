@@ -13,24 +13,20 @@ from scipy.special import logsumexp
 from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.gaussian import GaussianBlock
-from isde.marginals.marginal import checked_columns
+from isde.marginals.marginal import WithoutBandwidth, checked_columns
 
 VALUES_AT_ONCE = 1 << 15
 """Of rows and components: some arrays of 256 kB."""
 
 
 @dataclass(frozen=True)
-class MixtureBlock(FrozenArrays):
+class MixtureBlock(FrozenArrays, WithoutBandwidth):
     """sum_k weights[k] N(means[k], covariances[k])."""
 
     kind: ClassVar[str] = "gaussian-mixture"
     weights: Vector  # (k,), positive, adding up to 1
     means: Matrix  # (k, s)
     covariances: NDArray[np.float64]  # (k, s, s)
-
-    @property
-    def bandwidth(self) -> float:
-        return float("nan")
 
     @property
     def n_columns(self) -> int:

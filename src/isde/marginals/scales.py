@@ -21,7 +21,7 @@ from isde.engine.scales import Effort, Scales
 from isde.engine.splines import Spline
 from isde.engine.stacking import Experts
 from isde.marginals.conditional import given_and_others, sample_mixture_given
-from isde.marginals.marginal import FittedBlock, checked_columns, of_columns
+from isde.marginals.marginal import FittedBlock, WithoutBandwidth, checked_columns, of_columns
 from isde.marginals.stack import FINAL_DOUBLINGS, FINAL_STEPS, SCORING_STEPS, StackBlock, StackMarginal, stack_block
 from isde.run.executors import workers
 from isde.splits import check_folds, warn_few_rows
@@ -37,17 +37,12 @@ worth nothing more, but mixtures of 32 instead of 16 are worth 0.04 nats in ten 
 
 
 @dataclass(frozen=True)
-class CopulaBlock:
+class CopulaBlock(WithoutBandwidth):
     """g(T_1(x_1), ..., T_s(x_s)) prod_j T_j'(x_j): a density g of normal scores, and a spline T_j for each column."""
 
     kind: ClassVar[str] = "copula"
     splines: tuple[Spline, ...]
     scores: StackBlock
-
-    @property
-    def bandwidth(self) -> float:
-        """None of its own: there are several."""
-        return float("nan")
 
     @property
     def n_columns(self) -> int:
@@ -91,18 +86,13 @@ class CopulaBlock:
 
 
 @dataclass(frozen=True)
-class ScalesBlock:
+class ScalesBlock(WithoutBandwidth):
     """(1 - share) own + share copula: a density of the data as they are, and one of their normal scores."""
 
     kind: ClassVar[str] = "two-scales"
     own: StackBlock
     copula: CopulaBlock
     share: float  # of the normal scores, between 0 and 1
-
-    @property
-    def bandwidth(self) -> float:
-        """None of its own: there are several."""
-        return float("nan")
 
     @property
     def n_columns(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,11 @@ from isde.engine.grid import BandwidthGrid
 from isde.engine.mixtures import Mixtures
 from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.kde import KDEBlock
-from isde.marginals.marginal import FittedBlock, Traits, checked_columns, of_columns
+from isde.marginals.marginal import FittedBlock, TunedByFolds, WithoutBandwidth, checked_columns, of_columns
 from isde.marginals.mixture import MixtureBlock
 from isde.run.executors import workers
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
-from isde.splits import check_folds, fold_numbers, warn_few_rows
+from isde.splits import fold_numbers, warn_few_rows
 from isde.subsets import SubsetFamily
 
 NARROWEST, WIDEST = 0.005, 0.5
@@ -45,7 +45,7 @@ MOST_SUBSETS = 8
 
 
 @dataclass(frozen=True)
-class StackBlock(FrozenArrays):
+class StackBlock(FrozenArrays, WithoutBandwidth):
     """sum_j kernel_weights[j] KDE(centres, bandwidths[j]) + sum_k weights[k] N(means[k], covariances[k]).
 
     There may be no kernel densities, or no Gaussians, but not neither.
@@ -58,11 +58,6 @@ class StackBlock(FrozenArrays):
     weights: Vector  # of the Gaussians that have weight, all mixtures together
     means: Matrix
     covariances: NDArray[np.float64]
-
-    @property
-    def bandwidth(self) -> float:
-        """None of its own: there are several."""
-        return float("nan")
 
     @property
     def n_columns(self) -> int:
@@ -132,27 +127,11 @@ class StackBlock(FrozenArrays):
 
 
 @dataclass(frozen=True)
-class StackMarginal:
+class StackMarginal(TunedByFolds):
     """Kernel densities and Gaussian mixtures, combined; of `bandwidths` only the range matters."""
-
-    traits: ClassVar[Traits] = Traits()
-    n_models: ClassVar[int] = 1
-    bandwidths: Sequence[float] | None = None
-    cv: int = 5
-
-    @classmethod
-    def with_options(cls, bandwidths: Sequence[float] | None, cv: int) -> Self:
-        check_folds(cv)
-        return cls(bandwidths, cv)
-
-    def n_parameters(self, size: int) -> None:
-        return None
 
     def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
         return cut_evenly(len(subsets), most=MOST_SUBSETS)
-
-    def warn_few_rows(self, n_fit: int) -> None:
-        warn_few_rows(n_fit, self.cv)
 
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> tuple[Matrix, Matrix]:
         return X_fit, X_score

@@ -13,10 +13,11 @@ from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.errors import ISDEError
 from isde.marginals.conditional import draw_centres
 from isde.marginals.kde import KDEBlock
+from isde.marginals.marginal import WithoutBandwidth
 
 
 @dataclass(frozen=True)
-class TreeBlock(FrozenArrays):
+class TreeBlock(FrozenArrays, WithoutBandwidth):
     """f(x) = f_1(x_p, x_c) prod_{e > 1} f_e(x_p, x_c) / g_e(x_p), over the edges e = (p, c) of a tree.
 
     f_e is a kernel density of two columns, g_e one of the parent p alone, all with the same centres. Where g_e has
@@ -29,10 +30,6 @@ class TreeBlock(FrozenArrays):
     edges: NDArray[np.int64]  # (s - 1, 2): parent and child; a parent is the root or the child of an earlier edge
     pair_bandwidths: Matrix  # (s - 1, 2): of f_e, along the parent and along the child
     parent_bandwidths: Vector  # (s - 1,): of g_e; the first one divides nothing
-
-    @property
-    def bandwidth(self) -> float:
-        return float("nan")
 
     @property
     def n_columns(self) -> int:
