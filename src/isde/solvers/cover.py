@@ -26,6 +26,9 @@ FEW_NODES = 3000
 REMEMBERED = 1 << 20
 """Sets of covered columns that are remembered at most: 24 MB for up to 64 columns."""
 
+LARGEST_TOTAL = 1 << 61
+"""No limit goes beyond: sums of slacks must stay within 64 bits."""
+
 
 class SearchTooLong(Exception):
     """More blocks were tried than allowed."""

@@ -1,25 +1,23 @@
 """Set partitioning by linear programming: dominance, prices, then a search through what the prices leave open.
 
 HiGHS only suggests: the bound is checked in integers (`prices`), and the search (`cover`) proves the partition by
-trying every one whose blocks together stay within the distance between bound and best. Where that is too many, HiGHS's
-integer program finds the partition, and the bound says how good it is.
+trying every one whose blocks together stay within the distance between bound and best. Where that is too many, branch
+and bound (`branching`) narrows the distance by cuts and by cases, in integers as well.
 """
 
 from __future__ import annotations
 
 from math import comb
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from isde.arrays import Mask
 from isde.errors import ISDEError
 from isde.partitions import Partition
-from isde.solvers.cover import Search, SearchTooLong
+from isde.solvers.branching import Tree
+from isde.solvers.cover import LARGEST_TOTAL, Search, SearchTooLong
 from isde.solvers.dominance import undominated
-from isde.solvers.prices import NEVER, STEP, Prices, cover_matrix, price_columns
+from isde.solvers.prices import NEVER, STEP, Prices, price_columns
 from isde.solvers.solver import Proved, Task
 from isde.solvers.weights import FORBIDDEN, Weights
 
@@ -29,25 +27,27 @@ DYNAMIC_UP_TO = 14
 STEPS_OF_A_SPLIT = 4
 """Steps of the recursion that cost as much as dominance does for one split of one subset, measured at d = 16 to 20."""
 
-MOST_NODES = 5_000_000
-MOST_NODES_OF_SEVERAL = 20_000_000
-MOST_SECONDS = 600
-"""For HiGHS, before its best partition is returned with the bound there is."""
+MOST_NODES = 1_000_000
+"""Blocks that a search tries before branch and bound, which is faster where most partitions differ: 0.1 to 0.3 s."""
 
-TIED_BELOW = 1e6
-"""Units. Scores that are multiples of so large a unit are likely to be tied."""
+FEW_BRANCHES = 60
+"""Nodes of branch and bound, before a long search, which is faster where many partitions are as good."""
+
+MOST_NODES_AT_LAST = 5_000_000
+MOST_NODES_OF_SEVERAL = 20_000_000
+"""Blocks that the long search tries, for one partition and for several: 1 to 5 s."""
+
+MOST_BRANCHES = 5000
+"""Nodes of branch and bound after that."""
+
+FEW_PARTITIONS = 100
+"""That branch and bound is asked for: these it tells apart within seconds."""
 
 WIDEN = 1.5
 """Growth of the search's limit from round to round: the last round costs about as much as all before it."""
 
 FIRST_GAP = 1e-4
 """Nats. Linear relaxations that are not tight miss by more than this."""
-
-LARGEST_TOTAL = 1 << 61
-"""No limit goes beyond: sums of slacks must stay within 64 bits."""
-
-INFEASIBLE = 2
-"""scipy.optimize.milp's status."""
 
 
 def refusal(task: Task) -> str | None:
@@ -61,7 +61,7 @@ def steps(task: Task) -> float:
 
 
 def best(weights: Weights, n: int = 1) -> list[Proved]:
-    """The `n` heaviest partitions; where the search for a single one is too long, HiGHS's with the bound of the prices.
+    """The `n` heaviest partitions; where a single one is not proved within the limits, with the bound there is.
 
     Of several, each one's bound is its own weight.
     """
@@ -69,18 +69,12 @@ def best(weights: Weights, n: int = 1) -> list[Proved]:
     prices = price_columns(weights, candidates)
     if prices is None:
         return []
-    search = search_within(weights, prices, candidates, MOST_NODES if n == 1 else MOST_NODES_OF_SEVERAL)
-    try:
-        found = search_outwards(weights, search, n, _largest_total(search))
-    except SearchTooLong:
-        if n == 1:
-            return _by_branch_and_bound(weights, prices, search)
-        raise ISDEError(
-            f"The {n} best partitions are not told apart after {MOST_NODES_OF_SEVERAL:,} steps, too many are about "
-            "as good: ask for fewer, or for a smaller max_block_size."
-        ) from None
-    witness = prices.witness(weights)
-    return [Proved(partition, (prices.bound - slack) // STEP, witness) for partition, slack in found]
+    few = n <= FEW_PARTITIONS
+    found = _by_search(weights, prices, candidates, n, MOST_NODES if few else MOST_NODES_OF_SEVERAL)
+    if found is None and not few:
+        raise _not_told_apart(n)
+    proved = _by_branching(weights, prices, candidates, n) if found is None else [(p, weights.of(p)) for p in found]
+    return [Proved(partition, bound, prices.witness(weights)) for partition, bound in proved]
 
 
 def possible_blocks(weights: Weights, n: int) -> Mask:
@@ -116,46 +110,52 @@ def _wider(weights: Weights, limit: int, most: int) -> int:
     return min(most, max(int(limit * WIDEN), first, STEP))
 
 
-def _by_branch_and_bound(weights: Weights, prices: Prices, search: Search) -> list[Proved]:
-    """HiGHS's integer program, then the first partition of its weight, where a search finds that one soon."""
-    partition = _integer_program(weights, np.flatnonzero(search.slacks < NEVER), prices.bound)
-    if partition is None:
-        return []
+def _by_search(weights: Weights, prices: Prices, candidates: Mask, n: int, most_nodes: int) -> list[Partition] | None:
+    """The `n` heaviest partitions; None where the search is too long."""
+    search = search_within(weights, prices, candidates, most_nodes)
     try:
-        found = search.best(prices.bound - STEP * weights.of(partition), first=True)
+        return [partition for partition, _ in search_outwards(weights, search, n, _largest_total(search))]
     except SearchTooLong:
-        found = None
-    return [Proved(found[0] if found else partition, prices.bound // STEP, prices.witness(weights))]
-
-
-def _integer_program(weights: Weights, candidates: NDArray[np.intp], bound: int) -> Partition | None:
-    """The largest gain, by HiGHS; then, where ties are likely, the most blocks that reach it."""
-    subsets = weights.subsets
-    gains = (weights.values[candidates] - 1) // (subsets.n_columns + 1)
-    limits = [LinearConstraint(cover_matrix(subsets, candidates), 1, 1)]
-    if weights.max_blocks is not None:
-        limits.append(LinearConstraint(np.ones((1, len(candidates))), 1, weights.max_blocks))
-    # Gains are whole numbers: less than one away from the best is the best.
-    most = max(bound / STEP / (subsets.n_columns + 1), 1.0)
-    chosen = _solve(gains, limits, relative_gap=0.99 / most)
-    if chosen is not None and np.abs(gains).max() < TIED_BELOW:
-        reached = LinearConstraint(gains[None, :].astype(float), gains[chosen].sum() - 0.5, np.inf)
-        finer = _solve(np.ones(len(candidates)), [*limits, reached], relative_gap=0.99 / subsets.n_columns)
-        chosen = chosen if finer is None else finer
-    return None if chosen is None else tuple(sorted(subsets[int(i)] for i in candidates[chosen]))
-
-
-def _solve(gains: NDArray[Any], limits: list[LinearConstraint], *, relative_gap: float) -> NDArray[np.intp] | None:
-    solved = milp(
-        -gains.astype(float),
-        constraints=limits,
-        integrality=np.ones(len(gains)),
-        bounds=Bounds(0, 1),
-        # HiGHS's presolve hangs near 1e5 subsets.
-        options={"presolve": False, "mip_rel_gap": relative_gap, "time_limit": MOST_SECONDS},
-    )
-    if solved.status == INFEASIBLE:
         return None
-    if solved.x is None:
-        raise ISDEError(f"HiGHS found no partition: {solved.message}")
-    return np.flatnonzero(solved.x > 0.5)
+
+
+def _by_branching(weights: Weights, prices: Prices, candidates: Mask, n: int) -> list[tuple[Partition, int]]:
+    """The `n` heaviest partitions with their bounds, by branch and bound and a long search in turns."""
+    tree = Tree(weights, prices, np.flatnonzero(candidates), n)
+    if tree.grow(FEW_BRANCHES):
+        return [(partition, weights.of(partition)) for partition in tree.partitions]
+    found = _by_search(weights, prices, candidates, n, MOST_NODES_AT_LAST if n == 1 else MOST_NODES_OF_SEVERAL)
+    if found is None and not _only_ties_are_left(weights, tree) and tree.grow(MOST_BRANCHES):
+        found = tree.partitions
+    if found is not None:
+        return [(partition, weights.of(partition)) for partition in found]
+    if n > 1 or not tree.partitions:
+        raise _not_told_apart(n)
+    best = _first_as_heavy(weights, prices, candidates, tree.partitions[0])
+    return [(best, max(weights.of(best), tree.bound))]
+
+
+def _only_ties_are_left(weights: Weights, tree: Tree) -> bool:
+    """Whether no partition gains more than the best one found; others may gain as much and have more blocks."""
+    return bool(tree.partitions) and weights.nats(weights.of(tree.partitions[-1]), tree.bound) <= 0
+
+
+def _not_told_apart(n: int) -> ISDEError:
+    if n == 1:
+        return ISDEError("No partition was found before the limits were reached: take back a constraint.")
+    return ISDEError(
+        f"The {n} best partitions are not told apart after {MOST_NODES_OF_SEVERAL:,} steps, too many are about as "
+        "good: ask for fewer, or for a smaller max_block_size."
+    )
+
+
+def _first_as_heavy(weights: Weights, prices: Prices, candidates: Mask, known: Partition) -> Partition:
+    """The first partition in Python's order that is as heavy as the one known, where a search meets it soon."""
+    search = search_within(weights, prices, candidates, MOST_NODES)
+    try:
+        found = search.best(prices.bound - STEP * weights.of(known), first=True)
+    except SearchTooLong:
+        return known
+    if found is None or found[0] == known:
+        return known
+    return _first_as_heavy(weights, prices, candidates, found[0])  # which may be heavier, and not the first of these

@@ -16,7 +16,7 @@ from isde.scores import SubsetScores
 from isde.selection import PROOF_TOLERANCE, Selection, Witness, certify
 from isde.solvers import dynamic, milp
 from isde.solvers.constraints import Constraints
-from isde.solvers.cover import Search, SearchTooLong
+from isde.solvers.cover import LARGEST_TOTAL, Search, SearchTooLong
 from isde.solvers.dynamic import FEW_STEPS
 from isde.solvers.prices import STEP, Prices, price_columns, witnessed
 from isde.solvers.problem import Problem
@@ -160,7 +160,7 @@ def _by_prices(claim: _Claim, prices: Prices) -> Verdict:
     if gap <= PROOF_TOLERANCE:
         return Verdict(gap)
     most = prices.bound - STEP * weights.next_gain(weights.of(claim.partition))
-    if claim.rank > MOST_RANK or most > milp.LARGEST_TOTAL:
+    if claim.rank > MOST_RANK or most > LARGEST_TOTAL:
         return Verdict(gap)
     search = milp.search_within(weights, prices, milp.possible_blocks(weights, claim.rank), MOST_NODES)
     try:
