@@ -86,6 +86,28 @@ def test_candidates_that_enter_a_few_at_a_time_change_nothing(seed, monkeypatch)
     assert grown(weights, 3) == expected
 
 
+@pytest.mark.parametrize(
+    ("shares", "dropped", "known"),
+    [
+        ({(0, 1): 1, (2, 3): 1, (4,): 1}, [], [((0, 1), (2, 3), (4,))]),
+        ({(0, 1): 1, (2, 3): 1, (4,): 1}, [(2, 3)], []),
+        ({(0, 1): 0.5, (1, 2): 0.5, (0, 2): 0.5, (3,): 1, (4,): 1}, [], []),
+    ],
+    ids=["a partition", "one of its blocks dropped", "halves"],
+)
+def test_children_hold_each_partition_once_but_the_one_that_was_chosen(shares, dropped, known):
+    weights = loose_weights(5, 2, 0, spread=1)
+    everything = np.arange(len(weights.subsets))
+    tree = Tree(weights, price_columns(weights, everything >= 0), everything, 10**3)
+    block_of = [weights.subsets[int(position)] for position in tree._candidates]
+    listed = np.array([number for number, block in enumerate(block_of) if block not in dropped])
+    of_listed = np.array([shares.get(block_of[number], 0.0) for number in listed])
+    children = [{block_of[number] for number in child} for child in tree._divided(listed, of_listed)]
+    for partition in oracles.all_partitions(5, 2):
+        possible = not set(partition) & set(dropped) and partition not in known
+        assert sum(set(partition) <= child for child in children) == possible
+
+
 def test_a_tree_that_is_stopped_keeps_a_bound_that_holds_and_can_go_on(monkeypatch):
     monkeypatch.setattr(relaxation, "MOST_ROUNDS", 1)
     monkeypatch.setattr(branching, "FEW_SUBSETS", 0)

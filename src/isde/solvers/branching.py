@@ -59,7 +59,7 @@ class Tree:
         self._weights = weights
         self._best = _Best(weights, n)
         likely = candidates[np.argsort(prices.slacks[candidates], kind="stable")]
-        _look_for_some(weights, likely[:LIKELY], self._best)
+        _look_for_some(weights, likely, self._best)
         self._candidates = likely[prices.slacks[likely] <= prices.bound - self._best.known]
         self._relaxation = Relaxation(weights, self._candidates)
         self._open: list[tuple[int, int, _Node]] = []  # by bound, reversed, and by age, which cuts ties
@@ -107,11 +107,8 @@ class Tree:
         except NoPartition:
             return []
         if relaxed.bound >= self._best.known:
-            self._best.offer(
-                _rounded(
-                    self._weights, self._candidates[node.listed], self._relaxation.holds[node.listed], relaxed.shares
-                )
-            )
+            holds = self._relaxation.holds[node.listed]
+            self._best.offer(_rounded(self._weights, self._candidates[node.listed], holds, relaxed.shares))
         near = np.argsort(relaxed.slacks, kind="stable")
         near = near[relaxed.slacks[near] <= relaxed.bound - self._best.known]
         listed = node.listed[near]
@@ -166,6 +163,8 @@ class Tree:
 
 def _look_for_some(weights: Weights, likely: Numbers, best: _Best) -> None:
     """Good partitions to begin with: the nearest to what the relaxation of likely subsets chooses."""
+    alone = likely < weights.subsets.n_columns  # these make a partition of any blocks that do not overlap
+    likely = likely[alone | (np.arange(len(likely)) < LIKELY)]
     relaxation = Relaxation(weights, likely)
     try:
         relaxed = relaxation.solve(np.arange(len(likely)), NO_CUTS, best.known)
