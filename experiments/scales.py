@@ -28,7 +28,7 @@ from sklearn import datasets
 
 from isde import ISDE
 from isde.data.table import default_names
-from isde.density import fit_product, scaling_for
+from isde.density import Scaling, fit_product
 from isde.marginals.marginal import BlockFitter
 from isde.marginals.scales import CopulaStack, ScalesStack
 from isde.marginals.stack import StackMarginal
@@ -89,7 +89,7 @@ def normal_scores(X: np.ndarray) -> np.ndarray:
 
 def measured(method: str, fit: np.ndarray, held_out: np.ndarray, partition: Partition) -> dict[str, object]:
     family, names, start = FAMILIES[method], default_names(fit.shape[1]), time.perf_counter()
-    density = fit_product(fit, partition, family, scaling_for(fit, "minmax", family), names, n_jobs=1)
+    density = fit_product(fit, partition, family, Scaling.fit(fit, "minmax"), names, n_jobs=1)
     fitted = time.perf_counter()
     found = density.score_samples(held_out, n_jobs=1)
     scored = time.perf_counter()

@@ -18,7 +18,7 @@ from isde.data.table import default_names
 from isde.data.words import some
 from isde.errors import InputError
 from isde.marginals import DEFAULT_MARGINAL, fitted_kind, resolve_marginal
-from isde.marginals.marginal import FittedBlock, Marginal, fit_shuffled, of_columns
+from isde.marginals.marginal import BlockFitter, FittedBlock, Marginal, fit_shuffled, of_columns
 from isde.partitions import Partition, RandomState, canonical_partition
 
 FARTHEST_RANGES = 1e145
@@ -198,7 +198,7 @@ def scaling_for(X: Matrix, scale: str | None, marginal: Marginal) -> Scaling:
 def fit_product(
     X: Matrix,
     partition: Partition,
-    marginal: Marginal,
+    marginal: BlockFitter,
     scaling: Scaling,
     names: tuple[str, ...],
     *,
