@@ -112,7 +112,7 @@ def into_tiles(pieces: Sequence[Piece], most_slots: int) -> tuple[tuple[Piece, .
     return tuple(map(tuple, tiles))
 
 
-@lru_cache(maxsize=16)  # the same for all splits of a table
+@lru_cache(maxsize=4)  # the same for all splits of a table
 def build_tile(subsets: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
     """Rows and octets of a tile; rows that several pieces need are made once."""
     parent: list[int] = []

@@ -31,7 +31,7 @@ and what a task holds of each bandwidth it evaluates."""
 EVALUATED_AT_ONCE = 6
 """Bandwidths a slot is evaluated for in one round, at most on average."""
 
-SCRATCH_BYTES = 32 << 20
+SCRATCH_BYTES = 40 << 20
 """Of each worker, besides: rows of products over a chunk, bounds of some thousand slots, what its thread does not give
 back at once. Measured with eight workers (benchmarks/bench_engine.py memory)."""
 
