@@ -317,11 +317,6 @@ def test_a_verbose_run_says_what_it_will_cost_and_how_far_it_is(capsys):
 def test_the_expected_cost_grows_with_the_work():
     X = ordinary(n=400, d=6)
     kernels, one_split = resolve_marginal("kde"), [(np.arange(200), np.arange(200, 400))]
-
-    def cost(n_columns, n_splits):
-        return expected_cost(kernels, X[:, :n_columns], n_splits * one_split, SubsetFamily(n_columns, 6), 1)
-
-    small, large, many = cost(1, 1), cost(6, 1), cost(6, 100)
+    small, large = (expected_cost(kernels, X[:, :d], one_split, SubsetFamily(d, 6), 1) for d in (1, 6))
     assert large[1] > small[1] > 0  # bytes
-    assert many[1] == large[1]
-    assert many[0] > 20 * large[0] > 0  # seconds: a hundred times, however noisy the machine
+    assert min(small[0], large[0]) > 0  # seconds, of which `test_run` says how they add up

@@ -7,10 +7,11 @@ from sklearn import config_context
 from sklearn.mixture import GaussianMixture
 
 from isde.marginals import MARGINAL_NAMES, resolve_marginal
+from isde.marginals.marginal import Traits
 from isde.run.executors import CHUNKS_PER_WORKER, LocalExecutor
 from isde.run.store import MemoryStore
-from isde.run.work import Chunk, ChunkScores, Means, cut_evenly
-from isde.score_tables import SplitRows, plan_tasks, run_tasks, score_models, score_task
+from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
+from isde.score_tables import SplitRows, expected_cost, plan_tasks, run_tasks, score_models, score_task
 from isde.splits import draw_splits, resolve_split, split_key
 from isde.subsets import SubsetFamily
 
@@ -81,6 +82,31 @@ def test_a_chunk_is_expected_to_cost_something(scorer, table):
     cost = scorer.cost(rows, SUBSETS, scorer.chunks(SUBSETS)[0], Means())
     assert cost.shared + cost.alone > 0
     assert min(cost.shared, cost.alone, cost.memory) >= 0
+
+
+class Priced:
+    """A scorer of two models whose chunks cost what they are said to."""
+
+    traits, n_models = Traits(), 2
+
+    def chunks(self, subsets):
+        return [Chunk("a", 3, 1.0), Chunk("b", 6, 2.0), Chunk("c", 9, 3.0), Chunk("d", 18, 5.0, model=1)]
+
+    def prepare(self, X_fit, X_score):
+        return None
+
+    def cost(self, rows, subsets, chunk, means):
+        return Cost(shared=4.0 * chunk.work, alone=1.0 * chunk.work, memory=1000 * chunk.model + 10 * means.n_workers)
+
+
+@pytest.mark.parametrize(("n_splits", "n_jobs"), [(1, 1), (1, 2), (10, 2)])
+def test_the_cost_of_a_table_is_that_of_its_chunks_shared_by_the_workers(n_splits, n_jobs):
+    splits = n_splits * [(np.arange(2), np.arange(2, 4))]
+    seconds, memory = expected_cost(Priced(), np.zeros((4, 4)), splits, SUBSETS, n_jobs)
+    side_by_side = n_jobs if 4 * n_splits >= CHUNKS_PER_WORKER * n_jobs else 1
+    assert seconds == pytest.approx(n_splits * (6.0 + 5.0) * (4.0 / n_jobs + 1.0 / side_by_side))
+    kept = 25 * 2 * n_splits * len(SUBSETS)
+    assert memory == side_by_side * (1000 + 10 * n_jobs // side_by_side) + kept
 
 
 def test_few_subsets_are_cut_into_chunks_of_one_and_many_into_chunks_of_the_most():

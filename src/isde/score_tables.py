@@ -24,8 +24,8 @@ from isde.subsets import SubsetFamily
 SPLITS_KEPT = 4
 """Splits whose rows are kept prepared: chunks come split by split, and few are under way at once."""
 
-RESULT_BYTES = 17
-"""Of a subset of a split: score, bandwidth, whether it is settled."""
+RESULT_BYTES = 25
+"""Of a subset of a split by a model, as the store keeps it: position, score, bandwidth, whether it is settled."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def expected_cost(
         one = cost.shared / executor.n_workers + cost.alone / at_once
         seconds += len(splits) * one * sum(chunk.work for chunk in own) / middle.work
         memory = max(memory, at_once * cost.memory)
-    return seconds, memory + RESULT_BYTES * len(subsets)
+    return seconds, memory + RESULT_BYTES * len(splits) * scorer.n_models * len(subsets)
 
 
 def announcement(

@@ -9,9 +9,9 @@ A machine that never ran isde compiles what it needs at the first call, and keep
 - `error_model="numpy"`: division by zero gives inf or nan, as in NumPy, and needs no code that raises.
 - No wrapper for callers in C: there are none. None for callers in Python either where only compiled functions call:
   numba compiles a short function once more inside each of its wrappers.
-- What a compiled function calls becomes a part of it. Otherwise LLVM makes two versions of a function, one of its own
-  and one beside its caller; which of them runs depends on whether the cache was filled before, and where they add in
-  another order, the first run on a machine differs from all others in the last digits.
+- What a compiled function calls becomes a part of it. Without that the first run on a machine differed from all others
+  in the last digits of stacks. (By elimination: LLVM seems to make two versions of a function, one of its own and one
+  beside its caller, which add in another order, and the cache to decide which of them runs.)
 
 The rest is in how functions are written. Arrays to write to come from the caller: each kind of np.zeros takes 0.1 s
 of compilation. So does each assignment to, or reduction of, a whole array: loops do the same. Arguments are of one

@@ -41,7 +41,7 @@ SCORING_STEPS, FINAL_STEPS = 15, 60
 """Of expectation-maximisation for each mixture."""
 
 MOST_SUBSETS = 8
-"""Of a chunk: some hundredths of a second with thousands of rows."""
+"""Of a chunk: about half a second with thousands of rows."""
 
 
 @dataclass(frozen=True)
