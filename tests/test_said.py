@@ -170,3 +170,10 @@ def test_stability_is_that_of_the_model(run):
     assert found["columns"] == ["a", "b", "c", "n"]
     np.testing.assert_array_equal(found["together"], expected.together)
     assert found["blocks"][0]["p_value"] == expected.block_p_values[0]
+
+
+def test_few_independent_rows_are_not_said_to_show_weak_correlation(rng):
+    """No pair gains by the models of correlation there: what is said must be what these are charged all the same."""
+    model = ISDE(2, split="paper", random_state=0).fit(rng.normal(size=(30, 3)))
+    assert least_correlation(model.subset_scores_) > 0.4
+    assert any(note.startswith("Few rows") for note in notes(model))

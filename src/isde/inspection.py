@@ -90,8 +90,7 @@ def runner_up(scores: SubsetScores) -> Selection | None:
 
 def least_correlation(scores: SubsetScores) -> float:
     """The correlation of two columns whose dependence is worth what a pair is charged; 0 where nothing is."""
-    charge = scores.charges[scores.subsets.of_size(2)].max() if scores.max_block_size > 1 else 0.0
-    return float(np.sqrt(-np.expm1(-2 * charge)))
+    return float(np.sqrt(-np.expm1(-2 * scores.dearest_pair)))
 
 
 def notes(model: ISDE) -> list[str]:

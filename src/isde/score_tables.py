@@ -233,5 +233,6 @@ def best_scores(tables: Sequence[SubsetScores]) -> SubsetScores:
     return replace(
         tables[0],
         unsettled=tuple(c for c in range(tables[0].n_columns) if c in tables[best[c]].unsettled),
+        dearest_pair=max(float(table.charges[table.subsets.sizes == 2].max(initial=0.0)) for table in tables),
         **{name: np.stack([getattr(table, name) for table in tables])[best, every] for name in ALIGNED},
     )

@@ -37,6 +37,9 @@ class SubsetScores:
     unsettled: tuple[int, ...] = field(default=())  # columns whose bandwidth lies on the edge of the widest grid
     gain_errors: Vector = field(default_factory=_not_given)  # standard error of the gain, as `errors`; NaN: not known
     charges: Vector = field(default_factory=_not_given)  # what chance gives, which solvers take off; 0: nothing
+    dearest_pair: float = (
+        0.0  # the largest charge of any model for two columns: a pair may not show it, see `best_scores`
+    )
     dependence: Vector | None = None  # gains scored by themselves: large column scores would swallow them
 
     def __post_init__(self) -> None:
@@ -98,7 +101,7 @@ class SubsetScores:
 
     def uncharged(self) -> SubsetScores:
         """The table as it was scored, with nothing charged for chance."""
-        return replace(self, charges=np.zeros(len(self)))
+        return replace(self, charges=np.zeros(len(self)), dearest_pair=0.0)
 
     def label(self, subset: Sequence[int]) -> str:
         """The names of a subset's columns in braces."""
@@ -191,6 +194,7 @@ class SubsetScores:
             "n_columns": self.n_columns,
             "max_block_size": self.max_block_size,
             "names": list(self.names),
+            "dearest_pair": self.dearest_pair,
         }
         arrays = {name: getattr(self, name) for name in self._vectors()}
         return header, arrays | {"unsettled": np.array(self.unsettled, dtype=np.int64)}
@@ -203,7 +207,8 @@ class SubsetScores:
         names = tuple(str(n) for n in header["names"])
         # Older files have no charges, and not every table has gains of its own.
         aligned = {name: arrays[name] for name in (*ALIGNED, "dependence") if name in arrays}
-        return cls(subsets, names=names, unsettled=tuple(arrays["unsettled"].tolist()), **aligned)
+        dearest = float(header.get("dearest_pair", 0.0))
+        return cls(subsets, names=names, unsettled=tuple(arrays["unsettled"].tolist()), dearest_pair=dearest, **aligned)
 
 
 def warn_unsettled(scores: SubsetScores) -> None:
