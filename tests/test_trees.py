@@ -50,7 +50,8 @@ def test_each_clique_hangs_where_all_it_shares_with_earlier_ones_stands(case):
     for i, (clique, parent) in enumerate(zip(tree.cliques, tree.parents, strict=True)):
         earlier = {c for other in tree.cliques[:i] for c in other}
         assert set(tree.shared[i]) == set(clique) & earlier  # the running intersection
-        assert (parent == NO_PARENT) == (not tree.shared[i]) and parent < i
+        assert (parent == NO_PARENT) == (not tree.shared[i])
+        assert parent < i
     assert tree_of_cliques(n_columns, reversed(tree.cliques)) == tree
 
 
