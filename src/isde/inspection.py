@@ -91,8 +91,8 @@ def runner_up(scores: SubsetScores) -> Selection | None:
 def least_correlation(scores: SubsetScores) -> float:
     """The correlation below which a pair of columns is missed more often than found; 0 where nothing is charged.
 
-    A held-out gain is the dependence, -log(1 - rho^2) / 2, minus what fitting costs, and has to pass the charge. Fitting
-    costs about as much as is charged: `experiments/structure.py least` counts what is found there.
+    A held-out gain is the dependence, -log(1 - rho^2) / 2, minus what fitting costs, and has to pass the charge.
+    Fitting costs about as much as is charged: `experiments/structure.py least` counts what is found there.
     """
     return float(np.sqrt(-np.expm1(-2 * 2 * scores.dearest_pair)))
 
