@@ -84,7 +84,7 @@ class SubsetFamily(Sequence[Subset]):
         return np.concatenate([per_column[self.members(size)].sum(axis=1) for size in range(1, self.max_size + 1)])
 
     def sum_over_pairs(self, per_pair: NDArray[np.float64]) -> NDArray[np.float64]:
-        """For each subset, the sum over its pairs of columns, given in the order of `members(2)`; 0 for a column alone."""
+        """For each subset, the sum over its pairs, given in the order of `members(2)`; 0 for a column alone."""
         sums = np.zeros(len(self))
         for size in range(2, self.max_size + 1):
             members = self.members(size).astype(np.intp)
