@@ -16,12 +16,14 @@ from isde.errors import InputError, ISDEError
 from isde.estimator import ISDE
 from isde.scores import SubsetScores
 from isde.tree_density import TreeDensity
+from isde.tree_estimator import TreeISDE
 
 MODEL_FILE = "model.isde"
 """What the command line calls it inside a run folder."""
 
 ESTIMATORS: tuple[type[DensityEstimator], ...] = (
     ISDE,
+    TreeISDE,
     CVKDE,
     ForestDensity,
     GaussianMixtureCV,
