@@ -1,4 +1,4 @@
-"""What every estimator of isde shares: the scikit-learn contract around a `ProductDensity`, names, saving."""
+"""What every estimator of isde shares: the scikit-learn contract around its density, names, saving."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from isde.archive import Arrays, over, under, write_archive
 from isde.arrays import Matrix, Vector
 from isde.data.checks import check_columns, check_finite, check_numeric_frame
 from isde.data.table import Table, default_names
-from isde.density import ProductDensity, Scaling
+from isde.density import DensityAlongTree, ProductDensity, Scaling
 from isde.errors import InputError, warn
 from isde.marginals import MARGINAL_NAMES
 from isde.partitions import RandomState
@@ -29,7 +29,7 @@ LEAST_ROWS = 5
 
 
 class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """A density estimator whose `fit` leaves a `ProductDensity` in `density_`.
+    """A density estimator whose `fit` leaves a density of type `density_type` in `density_`.
 
     A subclass writes `__init__` and `fit`; where it learns more than the density, also `_extra_to_archive` and
     `_extra_from_archive`.
@@ -38,7 +38,8 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     archive_kind: ClassVar[str]
     """What its saved files call it."""
 
-    density_: ProductDensity
+    density_type: ClassVar[type[DensityAlongTree]] = ProductDensity
+    density_: Any
     n_features_in_: int
 
     @property
@@ -118,7 +119,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_archive(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
         model = cls(**_params_from_json(header["params"]))
-        model.density_ = ProductDensity.from_archive(header["density"], under("density.", arrays))
+        model.density_ = cls.density_type.from_archive(header["density"], under("density.", arrays))
         model.n_features_in_ = len(model.density_.names)
         if header["has_names"]:
             model.feature_names_in_ = np.array(model.density_.names, dtype=object)

@@ -25,6 +25,7 @@ class Traits:
     by_ranks: bool = False  # scores are of dependence alone, and only the order of a column's values enters
     keeps_zero: bool = False  # the zero of the data has a meaning: rescaling must not move it
     in_processes: bool = False  # its code holds Python's interpreter: workers are processes, not threads
+    without_marginals: str | None = None  # by name: what fits blocks of which no exact marginal density is known
 
 
 class FittedBlock(Protocol):
