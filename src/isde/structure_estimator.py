@@ -21,6 +21,7 @@ from isde.scores import SubsetScores
 from isde.scoring import Margin, Scoring, further_column, margin_over_divisions
 from isde.stability import Score
 from isde.subsets import Subset
+from isde.tree_gains import EdgeGain, edge_gains
 
 
 class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
@@ -107,6 +108,12 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
     def bandwidths_(self) -> Vector:
         check_is_fitted(self)
         return self.density_.bandwidths
+
+    @property
+    def edge_gains_(self) -> list[EdgeGain]:
+        """Every pair of columns that share a block or clique, with what it gains."""
+        check_is_fitted(self)
+        return edge_gains(self.subset_scores_, self.density_.tree)
 
     def _warn_no_density(self, structure: str, score: float, blocks: Sequence[Subset]) -> None:
         if score == -np.inf:

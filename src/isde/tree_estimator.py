@@ -23,7 +23,6 @@ from isde.splits import shuffled
 from isde.structure_estimator import StructureEstimator
 from isde.subsets import Subset
 from isde.tree_density import TreeDensity, check_has_marginals, fit_cliques
-from isde.tree_gains import EdgeGain, edge_gains
 from isde.tree_selection import TreeSelection
 from isde.tree_solvers import certify_tree_again, check_tree_solver, select_tree
 from isde.tree_stability import TreeStability, assess_tree
@@ -173,11 +172,6 @@ class TreeISDE(StructureEstimator):
     def edges_(self) -> tuple[Edge, ...]:
         check_is_fitted(self, "selection_")
         return self.selection_.edges
-
-    @property
-    def edge_gains_(self) -> list[EdgeGain]:
-        check_is_fitted(self, "selection_")
-        return edge_gains(self.subset_scores_, self.selection_.tree)
 
     @property
     def clique_names_(self) -> tuple[tuple[str, ...], ...]:
