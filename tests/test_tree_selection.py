@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 import oracles
 from isde import SubsetScores, TreeSelection, select_partition, select_tree
+from isde.data.table import default_names
 from isde.errors import InputError
+from isde.subsets import SubsetFamily
 from isde.tree_selection import certify_tree
 from isde.tree_solvers import annealing, certify_tree_again, dynamic, proofs
 from isde.tree_solvers.problem import TreeProblem, TreeTask
 from isde.tree_solvers.registry import SOLVERS as REGISTRY
-from isde.tree_solvers.registry import solver_named
+from isde.tree_solvers.registry import choose, solver_named
 from isde.tree_solvers.solver import Found
 from isde.trees import tree_of_edges
 from oracles import ROUNDING
@@ -115,6 +117,42 @@ def test_annealing_finds_the_best_of_random_scores_of_few_columns(k):
         exact, found = (select_tree(table, solver=solver) for solver in ("dynamic", "annealing"))
         assert found.objective == pytest.approx(exact.objective, abs=ROUNDING)
         assert found.edges == exact.edges
+
+
+@given(st.builds(lambda d, k, seed: (d, tied_table(d, k, seed), seed), st.integers(1, 5), sizes, seeds))
+def test_the_linear_program_bounds_every_tree_and_proves_the_best_where_all_subsets_count(case):
+    d, scores, seed = case
+    table, objectives = charged(scores, seed)
+    found = select_tree(table, solver="milp")
+    best, _ = oracles.best_tree(objectives, d, table.max_block_size)
+    assert found.objective <= best <= found.bound
+    if (
+        np.isfinite(table.scores[: table.subsets.of_size(table.max_block_size).start]).all()
+        and table.max_block_size > 1
+    ):
+        assert found.objective == best
+        assert found.proof == "proved"
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_the_linear_program_agrees_with_the_recursion_where_enumeration_ends(k):
+    rng = np.random.default_rng(k)
+    subsets = SubsetFamily(12, k)
+    gains = rng.exponential(0.1, len(subsets)) * (subsets.sizes - 1)  # larger subsets gain more, as in real tables
+    nothing = np.full(len(subsets), np.nan)
+    table = SubsetScores(subsets, gains, nothing, nothing, default_names(12))
+    exact, found = (select_tree(table, solver=solver) for solver in ("dynamic", "milp"))
+    assert exact.solver == select_tree(table).solver == "dynamic"
+    assert found.edges == exact.edges
+    assert found.proof == exact.proof == "proved"
+    assert found.objective == exact.objective
+
+
+def test_many_columns_are_left_to_the_linear_program():
+    assert choose("auto", TreeTask(16, 5)) == "dynamic"
+    assert choose("auto", TreeTask(32, 3)) == "milp"
+    assert choose("auto", TreeTask(50, 2)) == "forest"
+    assert choose("auto", TreeTask(50, 2, all_alone=False)) == "milp"
 
 
 def test_annealing_gives_the_same_tree_each_time():
