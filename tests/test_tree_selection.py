@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 import oracles
 from isde import SubsetScores, TreeSelection, select_partition, select_tree
+from isde.data.table import default_names
 from isde.errors import InputError
+from isde.subsets import SubsetFamily
 from isde.tree_selection import certify_tree
-from isde.tree_solvers import certify_tree_again, dynamic, proofs
+from isde.tree_solvers import annealing, certify_tree_again, dynamic, proofs
 from isde.tree_solvers.problem import TreeProblem, TreeTask
 from isde.tree_solvers.registry import SOLVERS as REGISTRY
-from isde.tree_solvers.registry import solver_named
+from isde.tree_solvers.registry import choose, solver_named
 from isde.tree_solvers.solver import Found
 from isde.trees import tree_of_edges
 from oracles import ROUNDING
@@ -96,7 +98,80 @@ def test_the_recursion_finds_the_best_tree_of_random_scores(k):
         assert max(map(len, found.cliques)) <= k
 
 
-@given(st.integers(1, 12), seeds)
+@given(tied_tables)
+def test_annealing_finds_trees_and_bounds_that_hold(case):
+    d, scores, seed = case
+    table, objectives = charged(scores, seed)
+    found = select_tree(table, solver="annealing")
+    best, _ = oracles.best_tree(objectives, d, table.max_block_size)
+    assert found.objective <= best <= found.bound
+    if select_partition(table).objective > -np.inf:
+        assert found.objective >= select_partition(table).objective
+    assert found.solver == "annealing"
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_annealing_finds_the_best_of_random_scores_of_few_columns(k):
+    for seed in range(5):
+        table = SubsetScores.from_dict(random_table(7, k, seed))
+        exact, found = (select_tree(table, solver=solver) for solver in ("dynamic", "annealing"))
+        assert found.objective == pytest.approx(exact.objective, abs=ROUNDING)
+        assert found.edges == exact.edges
+
+
+@given(st.builds(lambda d, k, seed: (d, tied_table(d, k, seed), seed), st.integers(1, 5), sizes, seeds))
+def test_the_linear_program_bounds_every_tree_and_proves_the_best_where_all_subsets_count(case):
+    d, scores, seed = case
+    table, objectives = charged(scores, seed)
+    found = select_tree(table, solver="milp")
+    best, _ = oracles.best_tree(objectives, d, table.max_block_size)
+    assert found.objective <= best <= found.bound
+    if (
+        np.isfinite(table.scores[: table.subsets.of_size(table.max_block_size).start]).all()
+        and table.max_block_size > 1
+    ):
+        assert found.objective == best
+        assert found.proof == "proved"
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_the_linear_program_agrees_with_the_recursion_where_enumeration_ends(k):
+    rng = np.random.default_rng(k)
+    subsets = SubsetFamily(12, k)
+    gains = rng.exponential(0.1, len(subsets)) * (subsets.sizes - 1)  # larger subsets gain more, as in real tables
+    nothing = np.full(len(subsets), np.nan)
+    table = SubsetScores(subsets, gains, nothing, nothing, default_names(12))
+    exact, found = (select_tree(table, solver=solver) for solver in ("dynamic", "milp"))
+    assert exact.solver == select_tree(table).solver == "dynamic"
+    assert found.edges == exact.edges
+    assert found.proof == exact.proof == "proved"
+    assert found.objective == exact.objective
+
+
+def test_many_columns_are_left_to_the_linear_program():
+    assert choose("auto", TreeTask(16, 5)) == "dynamic"
+    assert choose("auto", TreeTask(32, 3)) == "milp"
+    assert choose("auto", TreeTask(50, 2)) == "forest"
+    assert choose("auto", TreeTask(50, 2, all_alone=False)) == "milp"
+
+
+def test_annealing_gives_the_same_tree_each_time():
+    table = SubsetScores.from_dict(random_table(20, 3, 0))
+    one, other = (select_tree(table, solver="annealing") for _ in range(2))
+    assert one == other
+    assert one.proof == "not proved"
+    assert one.objective > select_tree(table, 2).objective
+
+
+def test_seventy_columns_are_more_than_one_word_of_bits(monkeypatch):
+    monkeypatch.setattr(annealing, "STEPS_PER_PAIR", 200)
+    scores = {(c,): 0.0 for c in range(70)} | {(c, c + 1): 1.0 for c in range(69)}
+    scores |= {(c, c + 2): 0.0 for c in range(68)} | {(c, c + 1, c + 2): 2.5 for c in range(68)}
+    found = select_tree(SubsetScores.from_dict(scores), solver="annealing")
+    assert found.score == 69 + 68 * 0.5
+
+
+@given(st.integers(1, 10), seeds)
 def test_pairs_give_a_maximum_spanning_forest(d, seed):
     scores = random_table(d, 2, seed)
     table = SubsetScores.from_dict(scores)
@@ -237,8 +312,8 @@ def test_what_a_solver_cannot_take_is_refused_with_the_way_out():
     table = SubsetScores.from_dict(random_table(4, 3, 0))
     with pytest.raises(ValueError, match="solver='forest' takes cliques of at most 2 columns, not 3: use"):
         select_tree(table, solver="forest")
-    with pytest.raises(ValueError, match="solver='milp' is unknown: use 'auto', 'forest', 'dynamic'"):
-        select_tree(table, solver="milp")
+    with pytest.raises(ValueError, match="solver='exhaustive' is unknown: use 'auto', 'forest', 'dynamic'"):
+        select_tree(table, solver="exhaustive")
     with pytest.raises(ValueError, match="max_block_size=4 but the table has subsets of at most 3"):
         select_tree(table, 4)
     with pytest.raises(ValueError, match="max_block_size=0"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any
 
@@ -14,15 +14,16 @@ from sklearn.model_selection import train_test_split
 
 from isde.arrays import FrozenArrays, Vector
 from isde.data.checks import as_table
-from isde.density import fit_blocks
 from isde.engine.jit import loop
 from isde.errors import InputError, ISDEError, ISDEWarning
-from isde.estimator import ISDE
 from isde.partitions import Partition, count_partitions
 from isde.scores import SubsetScores
 from isde.selection import Selection
 from isde.solvers import best_partitions, select_partition
-from isde.subsets import SubsetFamily
+from isde.structure_estimator import StructureEstimator
+from isde.subsets import Subset, SubsetFamily
+from isde.tree_density import fit_tree
+from isde.tree_estimator import TreeISDE
 
 MOST_COLUMNS = 24
 """A table by bit mask of 128 MB. Only blocks of one column leave few enough partitions beyond it."""
@@ -46,21 +47,25 @@ class HeldOut:
     independence: float
     gain: float  # blocks minus independence
     error: float  # standard error of the gain
+    tree: float | None = None  # of a tree: its density, beside that of the best blocks by the same table
+    tree_gain: float | None = None  # tree minus blocks: whether independent blocks would do
+    tree_error: float | None = None  # standard error of that
 
 
-def held_out(model: ISDE, X: Any, *, share: float = 0.2, random_state: int = 0) -> HeldOut:
+def held_out(model: StructureEstimator, X: Any, *, share: float = 0.2, random_state: int = 0) -> HeldOut:
     """Fit the blocks of a model again, and its columns alone, without a `share` of the rows, and score these.
 
-    The densities have not seen the rows; the partition has, if they were among those it was selected by.
+    Of a `TreeISDE` its tree, and the best blocks by the same table. The densities have not seen the rows; the structure
+    has, if they were among those it was selected by.
     """
     matrix = as_table(X).X
     fit, score = train_test_split(matrix, test_size=share, random_state=random_state)
     alone = tuple((c,) for c in range(matrix.shape[1]))
 
-    def log_densities(partition: Partition) -> Vector:
-        density = fit_blocks(
+    def log_densities(cliques: tuple[Subset, ...]) -> Vector:
+        density = fit_tree(
             fit,
-            partition,
+            cliques,
             model.marginal,
             model.bandwidths,
             cv=model.cv,
@@ -71,12 +76,29 @@ def held_out(model: ISDE, X: Any, *, share: float = 0.2, random_state: int = 0) 
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ISDEWarning)  # said when the model was fitted
-        blocks, independence = log_densities(model.partition_), log_densities(alone)
-    difference = blocks - independence
-    error = float(difference.std(ddof=1) / np.sqrt(len(score))) if len(score) > 1 else np.nan
-    return HeldOut(
-        len(fit), len(score), float(blocks.mean()), float(independence.mean()), float(difference.mean()), error
-    )
+        is_tree = isinstance(model, TreeISDE)
+        partition = select_partition(model.subset_scores_).partition if is_tree else model.partition_
+        blocks, independence = log_densities(partition), log_densities(alone)
+        tree = log_densities(model.cliques_) if is_tree else None
+    means = float(blocks.mean()), float(independence.mean())
+    found = HeldOut(len(fit), len(score), *means, *_mean_and_error(blocks - independence))
+    if tree is None:
+        return found
+    gain, error = _mean_and_error(tree - blocks)
+    return replace(found, tree=float(tree.mean()), tree_gain=gain, tree_error=error)
+
+
+def _mean_and_error(values: Vector) -> tuple[float, float]:
+    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+    return float(values.mean()), error
+
+
+def best_partition(scores: SubsetScores) -> Selection | None:
+    """The best partition; None where it cannot be proved."""
+    try:
+        return select_partition(scores)
+    except ISDEError:
+        return None
 
 
 def runner_up(scores: SubsetScores) -> Selection | None:
@@ -97,7 +119,7 @@ def least_correlation(scores: SubsetScores) -> float:
     return float(np.sqrt(-np.expm1(-2 * 2 * scores.dearest_pair)))
 
 
-def notes(model: ISDE) -> list[str]:
+def notes(model: StructureEstimator) -> list[str]:
     """What a reader of the blocks should know, each in a sentence with what to do."""
     found, least = [], least_correlation(model.subset_scores_)
     if least > FEW_ROWS_CORRELATION:

@@ -91,9 +91,14 @@ def _quoted(text: str) -> str:
     return f'"{plain.replace(chr(0), "")}"'
 
 
-def _write(path: str | Path, content: bytes) -> None:
-    path = Path(path)
+def check_place(path: Path) -> None:
+    """Refuse a file in a folder that does not exist."""
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path.parent} is no folder: create it first, or write somewhere else.")
+
+
+def _write(path: str | Path, content: bytes) -> None:
+    path = Path(path)
+    check_place(path)
     with whole_file(path) as file:
         file.write(content)

@@ -20,7 +20,7 @@ from isde.errors import ISDEError
 from isde.progress import reporting
 
 COMMANDS = {
-    "fit": "Find the blocks of a table and fit its density.",
+    "fit": "Find the blocks of a table, or a tree of them, and fit its density.",
     "score": "Log-density of new rows under a fitted model.",
     "sample": "Draw rows from a fitted model.",
     "partitions": "The best and worst partitions of a run, also under constraints.",
@@ -28,6 +28,7 @@ COMMANDS = {
     "compare": "Compare density estimators on the same rows of a table.",
     "reproduce": "Run a table or figure of the paper, published numbers beside.",
     "info": "What a run found: blocks, gains, proof.",
+    "graph": "The graph of a run, for other programs or as a figure.",
     "demo": "Fit built-in data and show the result.",
 }
 

@@ -65,9 +65,7 @@ class CommandWithMethods(click.Command):
     "-k",
     "--max-block-size",
     type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Largest block of the isde methods.",
+    help="Largest block of the isde methods, and of tree.  [default: 3, and 4 for tree]",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="New folder for table, JSON and box plot.")
 @click.option("--no-plot", is_flag=True, help="No box plot in that folder: needs no matplotlib.")
@@ -86,7 +84,7 @@ def command(
     train_rows: int | None,
     validation_rows: int | None,
     fits: int,
-    max_block_size: int,
+    max_block_size: int | None,
     output: Path | None,
     no_plot: bool,
     seed: int,

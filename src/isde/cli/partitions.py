@@ -40,9 +40,9 @@ def command(
 ) -> None:
     """The best and the worst partitions by the score table of RUN, exact and in order.
 
-    RUN is a folder made by isde fit, or a saved score table. Partitions are ranked by their score less what chance is
-    charged: "below best" is in these terms. Edits are the splits and merges from the best partition under the same
-    constraints.
+    RUN is a folder made by isde fit, of blocks or of a tree, or a saved score table. Partitions are ranked by their
+    score less what chance is charged: "below best" is in these terms. Edits are the splits and merges from the best
+    partition under the same constraints.
     """
     from isde.cli.runs import load_scores
     from isde.solvers import Constraints, best_partitions, worst_partitions

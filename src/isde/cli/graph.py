@@ -1,0 +1,61 @@
+"""isde graph: run folder -> its graph as a file or a figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from isde.cli.options import debug_option, quiet_option
+
+if TYPE_CHECKING:
+    from isde.structure_estimator import StructureEstimator
+
+FIGURES = (".png", ".svg", ".pdf")
+
+
+@click.command("graph")
+@click.argument("run")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="File to write: .graphml or .dot for other programs, .png, .svg or .pdf for a figure.",
+)
+@quiet_option
+@debug_option
+def command(run: str, output: Path, quiet: bool) -> None:
+    """The graph of the model in RUN: a line between all pairs of columns that share a clique, or a block."""
+    from isde.cli.runs import load_model
+    from isde.errors import InputError
+    from isde.tree_export import check_place, to_dot, to_graphml
+
+    kind = output.suffix.lower()
+    if kind not in (".graphml", ".dot", *FIGURES):
+        raise InputError(f"{output} is no kind of graph known here: end it in .graphml, .dot, {', '.join(FIGURES)}.")
+    check_place(output)
+    model = load_model(run)
+    if kind in FIGURES:
+        _draw(model, output)
+    else:
+        write = to_graphml if kind == ".graphml" else to_dot
+        write(output, model.density_.tree, model.density_.names, model.edge_gains_)
+    if not quiet:
+        click.echo(f"Written to {output}", err=True)
+
+
+def _draw(model: StructureEstimator, path: Path) -> None:
+    from isde.files import whole_file
+    from isde.plots import require_matplotlib
+
+    require_matplotlib(otherwise="-o tree.graphml")
+    from matplotlib.figure import Figure  # no pyplot: no window, no global state
+
+    from isde.tree_plot import TreeDisplay, tree_figure_size
+
+    figure = Figure(figsize=tree_figure_size(len(model.density_.names)), layout="constrained")
+    TreeDisplay.from_estimator(model, ax=figure.subplots())
+    with whole_file(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
