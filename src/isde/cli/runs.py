@@ -203,7 +203,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     for line in tree_lines(summary) if is_tree else _block_lines(summary):
         click.echo(line)
     if summary["least_correlation"]:
-        click.echo(f"  two columns stand together from a correlation of about {summary['least_correlation']:.2f} on")
+        click.echo(f"  a correlation below about {summary['least_correlation']:.2f} is missed more often than found")
     for line in (*_proof(summary), *_held_out(summary.get("held_out")), *summary["notes"]):
         click.echo(line)
 

@@ -22,6 +22,7 @@ def certify_tree_again(scores: SubsetScores, saved: TreeSelection) -> TreeSelect
 
     Where looking again would take long, the bound is inf, and `proof` says what the file said.
     """
+    scores = scores.charged_by_edge()  # as `select_tree` takes it
     problem = TreeProblem(scores)
     solver = _quick_solver(problem.task)
     if solver is None:

@@ -16,7 +16,8 @@ from isde.tree_solvers.registry import choose, solver_named
 def select_tree(scores: SubsetScores, max_block_size: int | None = None, solver: str = AUTO) -> TreeSelection:
     """The tree of blocks with the highest sum of scores over cliques minus sum over separators.
 
-    A table that charges for chance has the charges taken off both. `max_block_size` restricts the cliques further than
+    A table that charges for chance has the charges taken off both, a clique's no less than those of its pairs
+    (`SubsetScores.charged_by_edge`); one without is taken as it is. `max_block_size` restricts the cliques further than
     the table does. Up to 16 columns, and for pairs, the best tree is found exactly: scores closer than 1e-12 count as
     equal, and ties go to a tree with fewer edges. Beyond, a good tree is found and bounded. It is proved to be the best
     where `is_optimal`; otherwise `gap` says how far from the best it can be.
@@ -26,7 +27,7 @@ def select_tree(scores: SubsetScores, max_block_size: int | None = None, solver:
     >>> found.cliques, found.separators, found.score, found.proof
     (((0, 1), (1, 2)), ((1,),), 1.75, 'proved')
     """
-    restricted = scores if max_block_size is None else scores.restrict(max_block_size)
+    restricted = (scores if max_block_size is None else scores.restrict(max_block_size)).charged_by_edge()
     problem = TreeProblem(restricted)
     name = choose(solver, problem.task)
     found = solver_named(name).best(problem)
