@@ -135,6 +135,15 @@ def test_a_graph_that_cannot_be_written_is_refused(run, tmp_path, output):
     assert result.stderr.count("\n") == 1
 
 
+def test_the_graph_is_printed_as_json(run):
+    found = json.loads(works("graph", run, "--json"))
+    assert found["columns"] == ["a", "b", "c", "d", "e, f"]
+    assert found["edges"] == json.loads(works("info", run, "--json"))["edges"]
+    result = call("graph", run)
+    assert result.exit_code == 2
+    assert "-o tree.graphml, or --json" in result.stderr
+
+
 def test_blocks_have_a_graph_too(data, tmp_path):
     works("fit", data, "-o", tmp_path / "run", "-k", 4, *FAST)
     works("graph", tmp_path / "run", "-o", tmp_path / "blocks.graphml")
@@ -144,9 +153,9 @@ def test_blocks_have_a_graph_too(data, tmp_path):
 
 
 def test_a_solver_of_the_other_structure_is_refused_in_flags(data):
-    result = call("fit", data, "--structure", "tree", "--solver", "milp", *FAST)
+    result = call("fit", data, "--structure", "tree", "--solver", "exhaustive", *FAST)
     assert result.exit_code == 2
-    assert "--solver milp is unknown: use 'auto'" in result.stderr
+    assert "--solver exhaustive is unknown: use 'auto'" in result.stderr
 
 
 def test_a_tree_can_be_compared_by_name(data):

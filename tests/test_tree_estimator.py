@@ -167,7 +167,7 @@ def test_it_can_be_cloned_and_pickled(frame, model):
     [
         ({"max_block_size": 0}, "max_block_size=0"),
         ({"max_block_size": 2.5}, "max_block_size=2.5"),
-        ({"solver": "milp"}, "solver='milp' is unknown: use 'auto'"),
+        ({"solver": "exhaustive"}, "solver='exhaustive' is unknown: use 'auto'"),
         ({"marginal": "x"}, "marginal='x'"),
         ({"alpha": 2}, "alpha=2"),
         ({"scale": "log"}, "scale='log'"),

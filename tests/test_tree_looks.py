@@ -59,7 +59,7 @@ def chordal_graphs(draw, n_columns=6):
 
 @given(chordal_graphs())
 def test_the_gain_of_an_edge_is_what_the_tree_loses_where_it_can_go_alone(edges):
-    table, tree = random_table(6, 6), tree_of_edges(6, edges)
+    table, tree = random_table(6, 6).charged_by_edge(), tree_of_edges(6, edges)
     for one in edge_gains(table, tree):
         rest = [edge for edge in tree.edges if edge != one.edge]
         if nx.is_chordal(nx.Graph(rest)) and sum(set(one.edge) <= set(c) for c in tree.cliques) == 1:

@@ -38,7 +38,8 @@ def edge_gains(scores: SubsetScores, tree: Tree) -> list[EdgeGain]:
     >>> [(one.edge, one.gain) for one in edge_gains(table, Tree(((0, 1), (1, 2)), (-1, 0)))]
     [((0, 1), 1.0), ((1, 2), 0.75)]
     """
-    return [_edge_gain(scores, edge, _common(tree, edge)) for edge in tree.edges]
+    charged = scores.charged_by_edge()  # as `select_tree` takes it
+    return [_edge_gain(charged, edge, _common(tree, edge)) for edge in tree.edges]
 
 
 def _edge_gain(scores: SubsetScores, edge: Edge, common: Subset) -> EdgeGain:

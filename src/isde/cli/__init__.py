@@ -20,7 +20,7 @@ from isde.errors import ISDEError
 from isde.progress import reporting
 
 COMMANDS = {
-    "fit": "Find the blocks of a table, or a tree of them, and fit its density.",
+    "fit": "Find the blocks of a table and fit its density.",
     "score": "Log-density of new rows under a fitted model.",
     "sample": "Draw rows from a fitted model.",
     "partitions": "The best and worst partitions of a run, also under constraints.",

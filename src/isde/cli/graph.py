@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from isde.cli.options import debug_option, quiet_option
+from isde.cli.options import debug_option, json_option, print_json, quiet_option
 
 if TYPE_CHECKING:
     from isde.structure_estimator import StructureEstimator
@@ -21,29 +21,42 @@ FIGURES = (".png", ".svg", ".pdf")
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    required=True,
     help="File to write: .graphml or .dot for other programs, .png, .svg or .pdf for a figure.",
 )
+@json_option
 @quiet_option
 @debug_option
-def command(run: str, output: Path, quiet: bool) -> None:
+def command(run: str, output: Path | None, as_json: bool, quiet: bool) -> None:
     """The graph of the model in RUN: a line between all pairs of columns that share a clique, or a block."""
     from isde.cli.runs import load_model
+    from isde.cli.trees import edges_as_json
     from isde.errors import InputError
-    from isde.tree_export import check_place, to_dot, to_graphml
+    from isde.tree_export import check_place
 
-    kind = output.suffix.lower()
-    if kind not in (".graphml", ".dot", *FIGURES):
-        raise InputError(f"{output} is no kind of graph known here: end it in .graphml, .dot, {', '.join(FIGURES)}.")
-    check_place(output)
+    if output is None and not as_json:
+        raise InputError("Give a file to write, as in -o tree.graphml, or --json.")
+    if output is not None:
+        if output.suffix.lower() not in (".graphml", ".dot", *FIGURES):
+            raise InputError(f"{output} is no graph or figure: end its name in .graphml, .dot, {', '.join(FIGURES)}.")
+        check_place(output)
     model = load_model(run)
+    if output is not None:
+        _write(model, output)
+    if as_json:
+        print_json({"columns": list(model.density_.names), "edges": edges_as_json(model)})
+    if output is not None and not quiet:
+        click.echo(f"Written to {output}", err=True)
+
+
+def _write(model: StructureEstimator, path: Path) -> None:
+    from isde.tree_export import to_dot, to_graphml
+
+    kind = path.suffix.lower()
     if kind in FIGURES:
-        _draw(model, output)
+        _draw(model, path)
     else:
         write = to_graphml if kind == ".graphml" else to_dot
-        write(output, model.density_.tree, model.density_.names, model.edge_gains_)
-    if not quiet:
-        click.echo(f"Written to {output}", err=True)
+        write(path, model.density_.tree, model.density_.names, model.edge_gains_)
 
 
 def _draw(model: StructureEstimator, path: Path) -> None:

@@ -136,9 +136,9 @@ def summarize(model: StructureEstimator) -> dict[str, Any]:
     """What a run found, as plain JSON."""
     scores, selection = model.subset_scores_, model.selection_
     if isinstance(model, TreeISDE):
-        found, rank, second = tree_summary(model), 1, best_partition(scores)
+        found, rank, second, charged = tree_summary(model), 1, best_partition(scores), scores.charged_by_edge()
     else:
-        found, rank, second = {"blocks": _blocks(model)}, selection.rank, runner_up(scores)
+        found, rank, second, charged = {"blocks": _blocks(model)}, selection.rank, runner_up(scores), scores
     return found | {
         "structure": "tree" if isinstance(model, TreeISDE) else "blocks",
         "score": selection.score,
@@ -153,7 +153,7 @@ def summarize(model: StructureEstimator) -> dict[str, Any]:
         "runner_up": None
         if second is None
         else {
-            "below": selection.objective - second.objective,
+            "below": selection.objective - math.fsum(charged.objective(block) for block in second.partition),
             "blocks": [[scores.names[c] for c in block] for block in second.partition],
         },
         "n_columns": scores.n_columns,

@@ -11,6 +11,7 @@ from isde.tree_gains import in_words
 from isde.trees import NO_PARENT
 
 if TYPE_CHECKING:
+    from isde.structure_estimator import StructureEstimator
     from isde.tree_estimator import TreeISDE
     from isde.tree_gains import EdgeGain
 
@@ -33,21 +34,31 @@ def tree_summary(model: TreeISDE) -> dict[str, Any]:
                 tree.cliques, tree.shared, tree.parents, model.bandwidths_, strict=True
             )
         ],
-        "edges": [_edge(one, names) for one in model.edge_gains_],
+        "edges": edges_as_json(model),
         "components": [list(block) for block in model.block_names_],
         "independence": list(in_words(tree, names)),
     }
+
+
+def edges_as_json(model: StructureEstimator) -> list[dict[str, Any]]:
+    """Every pair of columns that share a clique or block, with what it gains."""
+    return [_edge(one, model.density_.names) for one in model.edge_gains_]
 
 
 def _edge(one: EdgeGain, names: tuple[str, ...]) -> dict[str, Any]:
     return {
         "columns": [names[column] for column in one.edge],
         "given": [names[column] for column in one.given],
-        "gain": one.gain,
-        "gain_error": None if math.isnan(one.error) else one.error,
+        "gain": _finite(one.gain),
+        "gain_error": _finite(one.error),
         "chance": one.chance,
-        "pair_gain": one.pair_gain,
+        "pair_gain": _finite(one.pair_gain),
     }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has neither NaN nor infinities: a table may lack the score of a part."""
+    return value if math.isfinite(value) else None
 
 
 def tree_lines(summary: dict[str, Any]) -> Iterator[str]:
@@ -62,13 +73,14 @@ def tree_lines(summary: dict[str, Any]) -> Iterator[str]:
         yield f"  alone: {join_names(alone)}"
     if summary["edges"]:
         yield "edges: what two columns say of each other, given the columns that stand with both in all their cliques"
-    edges = sorted(summary["edges"], key=lambda edge: -edge["gain"])
+    edges = sorted(summary["edges"], key=lambda edge: -(edge["gain"] or 0.0))
     labels = [_edge_label(edge) for edge in edges]
     width = max(map(len, labels), default=0)
     for edge, label in zip(edges, labels, strict=True):
+        gain = "not known" if edge["gain"] is None else f"{edge['gain']:8.4f}"
         error = "" if edge["gain_error"] is None else f" +- {edge['gain_error']:.4f}"
         chance = f", chance gives {edge['chance']:.4f}" if edge["chance"] else ""
-        yield f"  {label:<{width}}   gain {edge['gain']:8.4f}{error} nats{chance}"
+        yield f"  {label:<{width}}   gain {gain}{error} nats{chance}"
     sentences = summary["independence"]
     yield from sentences[:MOST_SENTENCES]
     if len(sentences) > MOST_SENTENCES:
