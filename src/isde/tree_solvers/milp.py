@@ -12,6 +12,7 @@ from isde.tree_solvers.moebius import moebius_weights
 from isde.tree_solvers.problem import TreeProblem, TreeTask
 from isde.tree_solvers.relaxation import Limits, upper_bound
 from isde.tree_solvers.solver import Found
+from isde.tree_solvers.witness_file import as_plain
 
 LIMITS = Limits(seconds=60.0)
 """Of the linear programs. What they prove until then holds, and a tree that they found is kept."""
@@ -36,4 +37,6 @@ def best(problem: TreeProblem) -> Found:
     bound = upper_bound(weights, problem.subsets.n_columns, problem.subsets.max_size, known, LIMITS)
     edges = max(annealed, bound.edges, key=problem.gain)
     gain = problem.gain(edges)
-    return Found(None, inf) if gain == -inf else Found(edges, max(bound.value - gain, 0.0))
+    if gain == -inf:
+        return Found(None, inf)
+    return Found(edges, max(bound.value - gain, 0.0), as_plain(bound.witness))
