@@ -208,10 +208,13 @@ class TreeISDE(StructureEstimator):
     def _warn_unproved(self) -> None:
         found = self.selection_
         if found.proof == "not proved":
-            open_gap = f"by more than {found.gap:.3g} nats" if np.isfinite(found.gap) else "by how much is not known"
+            known = np.isfinite(found.gap)
+            gap = (
+                f"none is better by more than {found.gap:.3g} nats" if known else "how far it is from that is not known"
+            )
             warn(
-                f"The tree found by solver={found.solver!r} is not proved to be the best: none is better {open_gap}; a "
-                "smaller max_block_size or fewer columns can be proved."
+                f"The tree found by solver={found.solver!r} is not proved to be the best: {gap}; "
+                "a smaller max_block_size or fewer columns can be proved."
             )
 
     def _warn_far_below_table(self, X: Matrix) -> None:

@@ -235,6 +235,8 @@ def _proof(summary: dict[str, Any]) -> Iterator[str]:
     bound = "" if summary["bound"] is None else f", bound {summary['bound']:.6f}"
     what = "tree" if summary["structure"] == "tree" else "partition"
     place = f"the best {what}" if summary["rank"] == 1 else f"number {summary['rank']} of the {what}s"
+    if summary["proof"] == "not proved":
+        place = f"the best {what} found"
     yield (
         f"{place} for these scores, {PROOFS[summary['proof']]}: score {summary['score']:.6f}{less}{bound} "
         f"({summary['solver']}); independence {summary['independence_score']:.6f}"
