@@ -1,4 +1,4 @@
-"""Proofs of trees checked again, as far as that takes about a second: what a file says of its tree is not believed."""
+"""Proofs of trees checked again, as far as that takes seconds: what a file says of its tree is not believed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from isde.tree_solvers.witness import PricesTooLarge, verify
 from isde.tree_solvers.witness_file import from_plain
 
 MOST_STEPS = 1e9
-"""Of a solver that is asked again: about a second."""
+"""Of a solver that is asked again: two seconds."""
 
 
 def certify_tree_again(scores: SubsetScores, saved: TreeSelection) -> TreeSelection:

@@ -29,7 +29,7 @@ class TreeSolver(Protocol):
         """Why it cannot take a task, as the rest of a sentence that starts with its name; None where it can."""
 
     def steps(self, task: TreeTask) -> float:
-        """What it costs, roughly, counted in steps of the recursion over bit masks, about 1 ns each."""
+        """What it costs, roughly, counted in steps of the recursion over bit masks, about 2 ns each."""
 
     def best(self, problem: TreeProblem) -> Found:
         """The best tree it finds; what it refuses it need not notice here."""
