@@ -55,23 +55,35 @@ class Sets:
         self.positions, self.n_columns, self.max_size = positions, subsets.n_columns, subsets.max_size
         members = subsets.padded_members(positions)
         filled = members >= 0
-        self.sizes = filled.sum(axis=1)
+        self.sizes = filled.sum(axis=1, dtype=np.int8)
         # Products of float32 matrices are fast, and exact for counts.
         self._holds = np.zeros((subsets.n_columns, len(positions)), dtype=np.float32)
         self._holds[members[filled], np.nonzero(filled)[0]] = 1
 
-    def coefficients(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
-        """Of each cut (row) for each set (column), all terms on the left side."""
+    def entries(self, cuts: Sequence[Cut]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+        """The coefficients that are not 0, all terms on the left side: number of the cut, of the set, and its value.
+
+        By cuts, and for each by sets.
+        """
         in_base, in_columns, in_held = (
             (_rows(self.n_columns, part) @ self._holds).astype(np.int8)
             for part in ([c.base for c in cuts], [c.columns for c in cuts], [c.held for c in cuts])
         )
-        n_base = np.array([len(cut.base) for cut in cuts], dtype=np.int8)[:, None]
-        n_held = np.array([len(cut.held) for cut in cuts])[:, None]
-        inside = (in_base == n_base) & (in_base + in_columns == self.sizes[None, :])
-        counted = moebius_of_excess(self.max_size)[np.minimum(n_held, self.max_size), in_columns]
-        taken = (n_base > 0) & (in_columns == 1) & (in_held == 0)
-        return np.where(inside, counted - taken, 0)
+        n_base = np.array([len(cut.base) for cut in cuts], dtype=np.int8)
+        n_held = np.array([min(len(cut.held), self.max_size) for cut in cuts], dtype=np.int8)
+        rows, columns = np.nonzero((in_base == n_base[:, None]) & (in_base + in_columns == self.sizes))
+        inside = in_columns[rows, columns]
+        taken = (n_base[rows] > 0) & (inside == 1) & (in_held[rows, columns] == 0)
+        values = moebius_of_excess(self.max_size)[n_held[rows], inside] - taken
+        some = values != 0
+        return rows[some], columns[some], values[some]
+
+    def coefficients(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
+        """The same as a matrix, a row for each cut."""
+        matrix = np.zeros((len(cuts), len(self.positions)), dtype=np.int64)
+        rows, columns, values = self.entries(cuts)
+        matrix[rows, columns] = values
+        return matrix
 
 
 def _rows(n_columns: int, parts: Sequence[Subset]) -> NDArray[np.float32]:

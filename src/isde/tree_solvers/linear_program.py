@@ -44,8 +44,7 @@ class LinearProgram:
         self._highs.changeColsCost(n, np.arange(n, dtype=np.int32), -weights / self._unit)
 
     def add(self, cuts: Sequence[Cut]) -> None:
-        rows = self.sets.coefficients(cuts)
-        which, columns = np.nonzero(rows)
+        which, columns, values = self.sets.entries(cuts)
         starts = np.searchsorted(which, np.arange(len(cuts)))
         self._highs.addRows(
             len(cuts),
@@ -54,14 +53,16 @@ class LinearProgram:
             len(columns),
             starts.astype(np.int32),
             columns.astype(np.int32),
-            rows[which, columns].astype(np.float64),
+            values.astype(np.float64),
         )
         self.cuts.extend(cuts)
 
     def enter(self, positions: NDArray[np.intp], weights: Floats) -> None:
         """Let more sets be complete."""
         entering = Sets(self._subsets, positions)
-        columns, rows = np.nonzero(coefficients := entering.coefficients(self.cuts).T)
+        rows, columns, values = entering.entries(self.cuts)
+        order = np.argsort(columns, kind="stable")
+        rows, columns, values = rows[order], columns[order], values[order]
         self._highs.addCols(
             len(positions),
             -weights / self._unit,
@@ -70,7 +71,7 @@ class LinearProgram:
             len(rows),
             np.searchsorted(columns, np.arange(len(positions))).astype(np.int32),
             rows.astype(np.int32),
-            coefficients[columns, rows].astype(np.float64),
+            values.astype(np.float64),
         )
         self.sets = Sets(self._subsets, np.concatenate([self.sets.positions, positions]))
 

@@ -50,7 +50,7 @@ ROUNDS_PER_PRICING = 5
 ROUNDS_PER_TREE = 10
 """A tree near the solution is looked for as often as this."""
 
-WORTHWHILE = 0.1
+WORTHWHILE = 0.3
 """Of the sets, that a known tree must rule out before the program is made smaller."""
 
 
@@ -274,20 +274,27 @@ class _Search:
     def _note(self, node: _Node, cuts: Sequence[Cut], prices: Floats) -> None:
         """What prices prove of the node's trees, and the sets that are still open after that."""
         try:
-            proof = self._with_payments(node, *self._in_integers(cuts, prices))
+            proof = self._in_integers(cuts, prices)
             node.bound, left = self.ledger.prove(*proof, node.open_, node.complete)
         except PricesTooLarge:  # no prices at all prove something as well
             proof = (), np.empty(0, dtype=np.int64)
             node.bound, left = self.ledger.prove(*proof, node.open_, node.complete)
-        node.proved.append(proof)
+        node.proved.append(self._with_payments(node, *proof, left))
         node.open_ = self.ledger.remaining(node.bound, left, self._known, node.open_, node.complete)
 
-    def _with_payments(self, node: _Node, cuts: tuple[Cut, ...], prices: Integers) -> tuple[tuple[Cut, ...], Integers]:
-        """Sets whose weight is not used up are paid for by their subsets, whether they are in the program or not."""
-        _, left = self.ledger.prove(cuts, prices, node.open_, node.complete)
-        left[~node.open_] = 0
-        paying, payments, _ = self.facets.pay(left, node.open_)
-        return (*cuts, *paying), np.concatenate([prices, payments])
+    def _with_payments(
+        self, node: _Node, cuts: tuple[Cut, ...], prices: Integers, left: Integers
+    ) -> tuple[tuple[Cut, ...], Integers]:
+        """Sets whose weight is not used up are paid for by their subsets: the bound, and what is left, become lower."""
+        paid = left.copy()
+        paying, payments, _ = self.facets.pay(paid, node.open_)
+        every_price = np.concatenate([prices, payments])
+        if not self.ledger.fit(every_price):
+            return cuts, prices
+        node.bound -= self.ledger.counted(left, node.open_, node.complete)
+        left[:] = paid
+        node.bound += self.ledger.counted(left, node.open_, node.complete)
+        return (*cuts, *paying), every_price
 
     def _in_nats(self, sets: Sets, values: Floats) -> float:
         """The weight of a solution."""

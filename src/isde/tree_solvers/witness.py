@@ -119,8 +119,7 @@ class Ledger:
     ) -> tuple[int, Integers]:
         """The bound for trees that hold the complete edges and sets that are open, and what is left of the weights."""
         cuts = list(cuts)
-        # No coefficient is larger than 2^k, and no sum of weights is larger than LARGEST_SUM.
-        if (prices < 0).any() or not prices.astype(np.float64).sum() * 2.0**self.subsets.max_size < LARGEST_SUM:
+        if not self.fit(prices):
             raise PricesTooLarge
         left, bound = self.values.copy(), self.alone
         bound += sum(price * cut.limit for cut, price in zip(cuts, prices.tolist(), strict=True))
@@ -132,13 +131,25 @@ class Ledger:
         others = np.flatnonzero(~small)
         for start in range(0, len(others), CUTS_AT_ONCE):
             some = others[start : start + CUTS_AT_ONCE]
-            left -= prices[some] @ self.sets.coefficients([cuts[number] for number in some.tolist()])
+            rows, places, values = self.sets.entries([cuts[number] for number in some.tolist()])
+            np.subtract.at(left, places, prices[some][rows] * values)
+        return bound + self.counted(left, open_, complete), left
+
+    def fit(self, prices: Integers) -> bool:
+        """Whether prices are none below 0, and sums of them and of weights stay within 64 bits.
+
+        No coefficient is larger than 2^k, and no sum of weights is larger than LARGEST_SUM.
+        """
+        return bool((prices >= 0).all() and prices.astype(np.float64).sum() * 2.0**self.subsets.max_size < LARGEST_SUM)
+
+    def counted(self, left: Integers, open_: Mask, complete: Iterable[Edge]) -> int:
+        """What is left of the weights in the best case: all that is positive, and edges known to be complete."""
         counted = np.where(open_, np.maximum(left, 0), 0)
         for edge in complete:
             counted[self.place(edge)] = left[self.place(edge)]
         if not np.abs(counted.astype(np.float64)).sum() < LARGEST_SUM:
             raise PricesTooLarge
-        return bound + int(counted.sum()), left
+        return int(counted.sum())
 
     def remaining(self, bound: int, left: Integers, known: int, open_: Mask, complete: Iterable[Edge]) -> Mask:
         """The open sets that a tree may hold which gains as much as is known."""
