@@ -17,6 +17,7 @@ from isde.data.checks import tied_columns, warn_far_rows
 from isde.density import fit_product, scaling_for
 from isde.density_estimator import SubsetScoreEstimator
 from isde.errors import ISDEWarning, warn
+from isde.fit_record import FitRecord, recorded
 from isde.marginals import DEFAULT_MARGINAL
 from isde.partitions import RandomState
 from isde.progress import say
@@ -91,6 +92,8 @@ class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
         Columns with many repeated values, which have no density: the blocks are right, log-densities say little.
     bandwidths_ : ndarray
         Bandwidth of each block on the rescaled data; NaN where the family has none.
+    fit_record_ : FitRecord
+        Rows, fingerprint of the data, seconds, versions and warnings of the fit; a model read from a file has none.
 
     Examples
     --------
@@ -103,6 +106,7 @@ class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
     """
 
     archive_kind = "model"
+    fit_record_: FitRecord
 
     def __init__(
         self,
@@ -133,6 +137,7 @@ class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
+    @recorded
     @heard_by_callbacks
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> ISDE:
         """Score every subset, select the best partition, fit its blocks on all rows.

@@ -1,27 +1,21 @@
-"""What a score table and a fitted model say beyond the best partition: numbers, and sentences with numbers."""
+"""The scores of all partitions, as a histogram."""
 
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
-from isde.arrays import FrozenArrays, Vector
-from isde.data.checks import as_table
-from isde.density import fit_blocks
+from isde.arrays import FrozenArrays
 from isde.engine.jit import loop
-from isde.errors import InputError, ISDEError, ISDEWarning
-from isde.estimator import ISDE
+from isde.errors import InputError
 from isde.partitions import Partition, count_partitions
 from isde.scores import SubsetScores
-from isde.selection import Selection
-from isde.solvers import best_partitions, select_partition
+from isde.solvers import select_partition
 from isde.subsets import SubsetFamily
 
 MOST_COLUMNS = 24
@@ -30,83 +24,6 @@ MOST_COLUMNS = 24
 MOST_MINUTES = 60.0
 MEASURED_PARTITIONS = 1_000_000
 MOST_LISTED = 1_000_000
-
-
-FEW_ROWS_CORRELATION = 0.3
-"""Where pairs pass only with a larger correlation than this, rows are few."""
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """The density of a model's blocks beside that of its columns alone, on rows that neither was fitted on."""
-
-    n_fitted: int
-    n_scored: int
-    blocks: float  # mean log-density, nats a row
-    independence: float
-    gain: float  # blocks minus independence
-    error: float  # standard error of the gain
-
-
-def held_out(model: ISDE, X: Any, *, share: float = 0.2, random_state: int = 0) -> HeldOut:
-    """Fit the blocks of a model again, and its columns alone, without a `share` of the rows, and score these.
-
-    The densities have not seen the rows; the partition has, if they were among those it was selected by.
-    """
-    matrix = as_table(X).X
-    fit, score = train_test_split(matrix, test_size=share, random_state=random_state)
-    alone = tuple((c,) for c in range(matrix.shape[1]))
-
-    def log_densities(partition: Partition) -> Vector:
-        density = fit_blocks(
-            fit,
-            partition,
-            model.marginal,
-            model.bandwidths,
-            cv=model.cv,
-            scale=model.scale,
-            n_jobs=model.n_jobs,
-        )
-        return density.score_samples(score, model.n_jobs)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ISDEWarning)  # said when the model was fitted
-        blocks, independence = log_densities(model.partition_), log_densities(alone)
-    difference = blocks - independence
-    error = float(difference.std(ddof=1) / np.sqrt(len(score))) if len(score) > 1 else np.nan
-    return HeldOut(
-        len(fit), len(score), float(blocks.mean()), float(independence.mean()), float(difference.mean()), error
-    )
-
-
-def runner_up(scores: SubsetScores) -> Selection | None:
-    """The second best partition; None where there is one only, or too many are about as good."""
-    try:
-        best = best_partitions(scores, 2)
-    except ISDEError:
-        return None
-    return best[1] if len(best) > 1 else None
-
-
-def least_correlation(scores: SubsetScores) -> float:
-    """The correlation of two columns whose dependence is worth what a pair is charged; 0 where nothing is."""
-    return float(np.sqrt(-np.expm1(-2 * scores.dearest_pair)))
-
-
-def notes(model: ISDE) -> list[str]:
-    """What a reader of the blocks should know, each in a sentence with what to do."""
-    found, least = [], least_correlation(model.subset_scores_)
-    if least > FEW_ROWS_CORRELATION:
-        found.append(
-            f"Few rows: a pair passes only where its correlation is about {least:.2f} or more; give more rows to see "
-            "weaker dependence."
-        )
-    if model.tied_:
-        found.append(
-            f"Repeated values in {', '.join(model.tied_[:5])}: blocks are found by ranks, ties in random order, which "
-            "does no harm; log-densities say little there, unless noise of the size of the rounding is added."
-        )
-    return found
 
 
 @dataclass(frozen=True, eq=False)
