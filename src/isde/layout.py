@@ -1,7 +1,7 @@
 """Where the columns of blocks stand in a diagram: geometry alone, for figures and for pages.
 
 Blocks are cards in rows, as wide as their labels need, and columns stand in a circle on each, their labels left and
-right of it. Single columns follow in rows of their own. Lengths are in units of which a letter takes about 6.4.
+right of it. Single columns follow in rows of their own. Lengths are in units of which a letter takes about 7.3.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import cos, pi, sin
 
 from isde.subsets import Subset
 
-LETTER, LINE, MARGIN, GAP, HEAD = 6.4, 15.0, 12.0, 14.0, 24.0
+LETTER, LINE, MARGIN, GAP, HEAD = 7.3, 15.0, 12.0, 14.0, 24.0
 LEAST_RADIUS, MOST_LETTERS, ALONE_HEIGHT = 30.0, 16, 26.0
 
 

@@ -78,7 +78,7 @@ def neighbourhood(
     walks = (random_walk(best.partition, n_steps, scores.max_block_size, random_state=rng) for _ in range(n_walks))
     met = list(dict.fromkeys(partition for walk in walks for partition in walk))
     edits = np.array([edit_distance(best.partition, partition) for partition in met])
-    below = np.array([best.objective - _objective(scores, partition) for partition in met])
+    below = _objective(scores, best.partition) - np.array([_objective(scores, partition) for partition in met])
     return Neighbourhood(edits, below)
 
 
