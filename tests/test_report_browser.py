@@ -201,7 +201,8 @@ def test_the_policy_forbids_everything_else(opened, server):
     (address, asked), page = server, opened()
     page.context.set_offline(False)
     page.evaluate(
-        """(address) => { const add = (tag, more) => document.body.append(Object.assign(document.createElement(tag), more));
+        """(address) => {
+        const add = (tag, more) => document.body.append(Object.assign(document.createElement(tag), more));
         add('script', { textContent: 'window.hacked = 9' });
         add('style', { textContent: 'body { color: rgb(1, 2, 3) }' });
         add('img', { src: address + 'picture' });

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isde.arrays import Matrix
-from isde.plots.common import axes_for, label_sparsely
+from isde.plots.common import axes_for, label_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,9 +56,7 @@ class CoBlockDisplay:
         self.image_ = ax.imshow(self.shown_, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
         names = [self.stability.names[c] for c in order]
         for axis in (ax.xaxis, ax.yaxis):
-            label_sparsely(axis, names, min(9.0, 330 / d))
-        for label in (*ax.get_xticklabels(), *ax.get_yticklabels()):
-            label.set_parse_math(False)
+            label_places(axis, names, min(9.0, 330 / d))
         ax.tick_params(axis="x", rotation=90)
         ax.figure.colorbar(self.image_, ax=ax, shrink=0.6, label="share of resamples in one block")
         self.ax_, self.figure_ = ax, ax.figure

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from isde.errors import InputError
+from isde.layout import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,9 @@ BOX, EDGE, BEST = "#c9d8e8", "#3b5b7a", "#e8a04c"
 
 BLOCK_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b58900")
 """Of blocks, one after the other and again from the first: Okabe and Ito's, which colour-blind eyes tell apart."""
+
+LETTERS = 24
+"""Of a label; longer names are cut."""
 
 ALONE, FAINT, GRID = "#8a8f98", "#b9bec6", "#e3e5e8"
 
@@ -48,7 +52,9 @@ def plain(ax: Axes, *, grid: Literal["both", "x", "y"] | None = "y") -> None:
         ax.spines[side].set_visible(False)
 
 
-def label_sparsely(axis: Any, names: list[str], size: float) -> None:
-    """A label for each place of a matrix axis, smaller the more there are."""
-    axis.set_ticks(np.arange(len(names)), names)
+def label_places(axis: Any, names: list[str], size: float) -> None:
+    """A label for each place of a matrix axis, as it is: a name is no formula."""
+    axis.set_ticks(np.arange(len(names)), [short(name, LETTERS) for name in names])
     axis.set_tick_params(length=0, labelsize=size)
+    for label in axis.get_ticklabels():
+        label.set_parse_math(False)

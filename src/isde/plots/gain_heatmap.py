@@ -8,7 +8,7 @@ import numpy as np
 
 from isde.arrays import Matrix
 from isde.inspection import Hierarchy, PairGains, blocks_of, hierarchy, pair_gains
-from isde.plots.common import EDGE, FAINT, axes_for, label_sparsely
+from isde.plots.common import EDGE, FAINT, axes_for, label_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,10 +63,8 @@ class GainHeatmapDisplay:
         self.image_ = ax.imshow(shown, cmap="Blues", norm=norm, interpolation="nearest", aspect="equal")
         names = [self.pairs.names[c] for c in order]
         size = min(9.0, 330 / d)
-        label_sparsely(ax.xaxis, names, size)
-        label_sparsely(ax.yaxis, names, size)
-        for label in (*ax.get_xticklabels(), *ax.get_yticklabels()):
-            label.set_parse_math(False)
+        label_places(ax.xaxis, names, size)
+        label_places(ax.yaxis, names, size)
         ax.tick_params(axis="x", rotation=90)
         ax.figure.colorbar(self.image_, ax=ax, shrink=0.6, label="gain of a pair, nats (white: chance)")
         for spine in ax.spines.values():
