@@ -1,7 +1,9 @@
 """Slow, obvious twins of what `isde` computes: definitions in NumPy and plain Python, sharing no code with `src`."""
 
+from functools import lru_cache
 from itertools import combinations
 
+import networkx as nx
 import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
@@ -153,3 +155,45 @@ def edit_distances_from(start):
                     following.append(other)
         frontier = following
     return distance
+
+
+# --- trees of blocks -------------------------------------------------------------------------------------------
+
+
+@lru_cache
+def chordal_graphs(d):
+    """Every chordal graph on range(d): its edges, its maximal cliques and their separators, by networkx."""
+    pairs, found = list(combinations(range(d), 2)), []
+    for chosen in range(1 << len(pairs)):
+        edges = tuple(pair for i, pair in enumerate(pairs) if chosen >> i & 1)
+        graph = nx.Graph(edges)
+        graph.add_nodes_from(range(d))
+        if nx.is_chordal(graph):
+            cliques = [tuple(sorted(clique)) for clique in nx.chordal_graph_cliques(graph)]
+            joined = nx.Graph()
+            joined.add_nodes_from(cliques)
+            for a, b in combinations(cliques, 2):
+                if set(a) & set(b):
+                    joined.add_edge(a, b, weight=len(set(a) & set(b)))
+            junctions = nx.maximum_spanning_tree(joined).edges
+            found.append((edges, tuple(cliques), tuple(tuple(sorted(set(a) & set(b))) for a, b in junctions)))
+    return found
+
+
+def tree_score(scores, cliques, separators):
+    """Sum over cliques minus sum over separators; -inf where one of them is -inf or lacks."""
+    terms = [scores.get(term, -np.inf) for term in (*cliques, *separators)]
+    if min(terms) == -np.inf:
+        return -np.inf
+    return sum(terms[: len(cliques)]) - sum(terms[len(cliques) :])
+
+
+def best_tree(scores, d, k):
+    """The largest score of a tree with cliques of at most k columns, and the fewest edges of a tree that has it."""
+    scored = [
+        (tree_score(scores, cliques, separators), -len(edges))
+        for edges, cliques, separators in chordal_graphs(d)
+        if max(map(len, cliques)) <= k
+    ]
+    score, fewest = max(scored)
+    return score, -fewest

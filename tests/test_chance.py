@@ -697,7 +697,6 @@ def test_independent_skewed_columns_show_no_block(as_by_default):
         X = np.random.default_rng(seed).exponential(size=(200, 5))
         table = structure(split="structure", random_state=seed).score(X, columns=False)
         shown += len(select_partition(table).partition) < 5
-    print("SHOWN", shown)
     assert shown <= 6  # 2 are expected; 7 or more in 3 of 1,000
 
 
@@ -708,5 +707,20 @@ def test_a_lognormal_pair_is_found_and_nobody_joins_it(as_by_default):
         X[:, 1] = 0.6 * X[:, 0] + 0.8 * X[:, 1]
         table = structure(max_block_size=3, split="paper", random_state=seed).score(np.exp(X), columns=False)
         found += select_partition(table).partition == ((0, 1), (2,), (3,), (4,))
-    print("FOUND", found)
     assert found >= 17
+
+
+def test_a_clique_is_charged_as_a_block_and_no_less_than_its_pairs():
+    family = SubsetFamily(4, 3)
+    rng = np.random.default_rng(0)
+    charges = np.concatenate([np.zeros(4), rng.uniform(0.1, 1.0, len(family) - 4)])
+    nothing = np.full(len(family), np.nan)
+    table = SubsetScores(family, np.zeros(len(family)), nothing, nothing, tuple("abcd"), charges=charges)
+    by_edge = table.charged_by_edge()
+    for subset, charge in zip(family, by_edge.charges, strict=True):
+        own = charges[family.index(subset)]
+        pairs = sum(charges[family.index(pair)] for pair in combinations(subset, 2))
+        assert charge == pytest.approx(max(own, pairs), abs=ROUNDING)
+    assert (by_edge.charges[family.of_size(2)] == charges[family.of_size(2)]).all()
+    assert not table.uncharged().charged_by_edge().charges.any()
+    assert not table.restrict(1).charged_by_edge().charges.any()

@@ -1,5 +1,6 @@
 """Subsets: their order, their positions, their masks."""
 
+from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -78,6 +79,14 @@ def test_members_sizes_and_slices_agree_with_iteration():
 def test_sums_over_members_are_sums():
     family, values = SubsetFamily(5, 3), np.array([1.0, 10.0, 100.0, 1000.0, 10000.0])
     assert family.sum_over_members(values).tolist() == [sum(values[c] for c in subset) for subset in family]
+
+
+@pytest.mark.parametrize(("n_columns", "max_size"), [(1, 1), (4, 1), (5, 2), (6, 4)])
+def test_sums_over_the_pairs_of_each_subset(n_columns, max_size):
+    family, pairs = SubsetFamily(n_columns, max_size), list(SubsetFamily(n_columns, 2))[n_columns:]
+    values = dict(zip(pairs, np.arange(1.0, len(pairs) + 1), strict=True))
+    expected = [sum(values[pair] for pair in combinations(subset, 2)) for subset in family]
+    assert family.sum_over_pairs(np.array([*values.values()])).tolist() == expected
 
 
 def test_negative_positions_count_from_the_end():

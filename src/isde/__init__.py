@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from isde.scoring import score_subsets
     from isde.selection import Selection
     from isde.solvers import Constraints, best_partitions, select_partition, worst_partitions
+    from isde.tree_selection import TreeSelection
+    from isde.tree_solvers import select_tree
 
 __version__ = "0.1.0"
 
@@ -38,6 +40,7 @@ _HOMES = {
     "GaussianMixtureCV": "baselines.mixture",
     "Selection": "selection",
     "SubsetScores": "scores",
+    "TreeSelection": "tree_selection",
     "best_partitions": "solvers",
     "count_partitions": "partitions",
     "edit_distance": "partitions",
@@ -48,6 +51,7 @@ _HOMES = {
     "random_walk": "partitions",
     "score_subsets": "scoring",
     "select_partition": "solvers",
+    "select_tree": "tree_solvers",
     "worst_partitions": "solvers",
 }
 
@@ -64,6 +68,7 @@ __all__ = [
     "GaussianMixtureCV",
     "Selection",
     "SubsetScores",
+    "TreeSelection",
     "best_partitions",
     "count_partitions",
     "edit_distance",
@@ -74,6 +79,7 @@ __all__ = [
     "random_walk",
     "score_subsets",
     "select_partition",
+    "select_tree",
     "worst_partitions",
 ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import comb
 from typing import overload
 
@@ -82,6 +82,16 @@ class SubsetFamily(Sequence[Subset]):
     def sum_over_members(self, per_column: NDArray[np.float64]) -> NDArray[np.float64]:
         """For each subset S, the sum of per_column[f] over f in S."""
         return np.concatenate([per_column[self.members(size)].sum(axis=1) for size in range(1, self.max_size + 1)])
+
+    def sum_over_pairs(self, per_pair: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For each subset, the sum over its pairs, given in the order of `members(2)`; 0 for a column alone."""
+        sums = np.zeros(len(self))
+        for size in range(2, self.max_size + 1):
+            members = self.members(size).astype(np.intp)
+            for first, second in combinations(range(size), 2):
+                low, high = members[:, first], members[:, second]
+                sums[self.of_size(size)] += per_pair[high * (high - 1) // 2 + low]
+        return sums
 
     def index(self, value: Iterable[int], start: int = 0, stop: int | None = None) -> int:
         """Position of a subset (sorted columns)."""

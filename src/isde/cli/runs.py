@@ -212,7 +212,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     if alone:
         click.echo(f"  alone: {join_names(alone)}")
     if summary["least_correlation"]:
-        click.echo(f"  two columns stand together from a correlation of about {summary['least_correlation']:.2f} on")
+        click.echo(f"  a correlation below about {summary['least_correlation']:.2f} is missed more often than found")
     for line in (*_proof(summary), *_held_out(summary.get("held_out")), *summary["notes"]):
         click.echo(line)
 

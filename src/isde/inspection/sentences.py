@@ -9,12 +9,16 @@ from isde.estimator import ISDE
 from isde.scores import SubsetScores
 
 FEW_ROWS_CORRELATION = 0.3
-"""Where pairs pass only with a larger correlation than this, rows are few."""
+"""Where pairs of a lower correlation than this are mostly missed, rows are few."""
 
 
 def least_correlation(scores: SubsetScores) -> float:
-    """The correlation of two columns whose dependence is worth what a pair is charged; 0 where nothing is."""
-    return float(np.sqrt(-np.expm1(-2 * scores.dearest_pair)))
+    """The correlation below which a pair of columns is missed more often than found; 0 where nothing is charged.
+
+    A held-out gain is the dependence, -log(1 - rho^2) / 2, minus what fitting costs, and has to pass the charge.
+    Fitting costs about as much as is charged: `experiments/structure.py least` counts what is found there.
+    """
+    return float(np.sqrt(-np.expm1(-2 * 2 * scores.dearest_pair)))
 
 
 def notes(model: ISDE) -> list[str]:
@@ -22,7 +26,7 @@ def notes(model: ISDE) -> list[str]:
     found, least = [], least_correlation(model.subset_scores_)
     if least > FEW_ROWS_CORRELATION:
         found.append(
-            f"Few rows: a pair passes only where its correlation is about {least:.2f} or more; give more rows to see "
+            f"Few rows: a correlation below about {least:.2f} is missed more often than found; give more rows to see "
             "weaker dependence."
         )
     if model.tied_:
