@@ -111,6 +111,15 @@ def test_the_tree_keeps_blocks_together_and_never_bends_down(seed):
     assert len(tree.merges) == 6
 
 
+def test_what_is_larger_than_any_subset_scored_hangs_together_by_its_pairs():
+    table = random_scores(6, 2, 3)
+    tree = hierarchy(table, ((0, 2, 3, 5), (1, 4)))
+    assert {*tree.order[:4]} in ({0, 2, 3, 5}, {1, 4, tree.order[2], tree.order[3]})
+    assert [merge.inside for merge in tree.merges].count(True) == 4
+    alone = hierarchy(table.restrict(1), tuple((c,) for c in range(6)))
+    assert {merge.height for merge in alone.merges} == {1.0}
+
+
 def test_what_is_held_together_jointly_parts_at_one_height():
     scores = dict.fromkeys([(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)], 0.0) | {(0, 1, 2): 0.5}
     tree = hierarchy(SubsetScores.from_dict(scores), ((0, 1, 2),))
