@@ -4,13 +4,14 @@ import csv
 import json
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import isde
-from isde import ISDE
+from isde import ISDE, fit_blocks
 from isde.cli import main
 from isde.data.table import Table
 from isde.errors import InputError, ISDEWarning
@@ -218,7 +219,7 @@ def test_gains_errors_and_chance_are_written_as_they_are(table):
 @pytest.mark.parametrize(
     ("proof", "rank", "said"),
     [
-        ("proved", 1, "this is the best for the"),
+        ("proved", 1, "this is the best for the 129 subset scores: <strong>proved"),
         ("not checked again", 1, "not checked again, which would take long"),
         ("not proved", 1, "<strong>not proved</strong>"),
         ("proved", 3, "It is number 3 of"),
@@ -255,6 +256,44 @@ def test_numbers_that_do_not_exist_are_dashes(numbers):
         block["error"] = block["bandwidth"] = None
     blank["proof"]["bound"] = None
     assert "its error is not known from a single split" in render(blank)
+
+
+class Overlapping:
+    """What a tree of blocks looks like from here: cliques that share a column, fitted each by itself."""
+
+    def __init__(self, blocks):
+        self.subset_scores_, self.tied_, self.partition_ = blocks.subset_scores_, (), ((0, 1, 2, 3), (4,))
+        self.cliques_, self.separators_ = ((0, 1, 2), (2, 3), (4,)), ((2,),)
+        fitted = fit_blocks(blocks.rows, [(0, 1, 2), (3,), (4,)], "gaussian").blocks
+        pair = fit_blocks(blocks.rows[:, [2, 3]], [(0, 1)], "gaussian").blocks
+        scaling = fit_blocks(blocks.rows, [(c,) for c in range(5)], "gaussian").scaling
+        self.density_ = SimpleNamespace(blocks=(fitted[0], pair[0], fitted[2]), scaling=scaling, names=tuple("abcde"))
+        self.selection_ = SimpleNamespace(score=1.0, objective=2.0, bound=2.5, proof="not proved", solver="annealing")
+
+    def get_params(self, deep=True):
+        return {"max_block_size": 3}
+
+
+@pytest.fixture(scope="module")
+def tree(table):
+    blocks = ISDE(3, marginal="copula", split="paper", random_state=0).fit(table.X[:, :5])
+    blocks.rows = table.X[:, :5]
+    return Overlapping(blocks)
+
+
+def test_a_tree_of_blocks_has_a_page(tree):
+    numbers = report_numbers(tree)
+    scores = tree.subset_scores_
+    assert [group["blocks"] for group in numbers["groups"]] == [[0, 1], [2]]
+    assert numbers["groups"][0]["gain"] == pytest.approx(scores.gain((0, 1, 2)) + scores.gain((2, 3)))
+    assert numbers["proof"]["n_partitions"] is None
+    assert numbers["plausibility"]["n_across"] == 4  # pairs of different components
+    page = render(numbers)
+    assert "3 cliques of 5 columns" in page
+    assert "Of all trees with cliques of at most 3 columns this is the best that was found" in page
+    assert "<strong>not proved</strong>" in page
+    inside = {tuple(pair["positions"]) for pair in numbers["pairs"]["listed"] if pair["inside"]}
+    assert inside == {(0, 1), (0, 2), (1, 2), (2, 3)}
 
 
 # --- geometry --------------------------------------------------------------------------------------------------

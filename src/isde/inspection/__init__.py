@@ -5,7 +5,17 @@ Nothing here draws. `isde.plots` draws these numbers, `isde.report` writes them 
 
 from isde.inspection.all_partitions import Landscape, landscape
 from isde.inspection.bandwidths import BandwidthCurve, bandwidth_curve
-from isde.inspection.gains import Gain, PairGains, Torn, block_gains, blocks_of, pair_gains, torn_columns
+from isde.inspection.gains import (
+    Gain,
+    PairGains,
+    Torn,
+    block_gains,
+    blocks_of,
+    group_gains,
+    pair_gains,
+    separators_of,
+    torn_columns,
+)
 from isde.inspection.hierarchy import Hierarchy, hierarchy
 from isde.inspection.near_best import (
     Neighbour,
@@ -43,6 +53,7 @@ __all__ = [
     "block_shapes",
     "blocks_of",
     "extremes",
+    "group_gains",
     "held_out",
     "hierarchy",
     "landscape",
@@ -54,5 +65,6 @@ __all__ = [
     "plausibility",
     "runner_up",
     "runners_up",
+    "separators_of",
     "torn_columns",
 ]

@@ -19,6 +19,11 @@ def blocks_of(model: Any) -> tuple[Subset, ...]:
     return tuple(getattr(model, "cliques_", model.partition_))
 
 
+def separators_of(model: Any) -> tuple[Subset, ...]:
+    """What the cliques of a tree share; blocks share nothing."""
+    return tuple(getattr(model, "separators_", ()))
+
+
 @dataclass(frozen=True)
 class Gain:
     """What some columns together are worth over the same columns alone."""
@@ -89,6 +94,16 @@ def gain_of(scores: SubsetScores, columns: Sequence[int]) -> Gain:
 def block_gains(model: Any) -> list[Gain]:
     """The gain of each block, in the order of the model's blocks."""
     return [gain_of(model.subset_scores_, block) for block in blocks_of(model)]
+
+
+def group_gains(model: Any) -> list[float]:
+    """What each group of columns that hang together gains: its block, or its cliques minus what they share."""
+    scores, terms = model.subset_scores_, [*((block, 1) for block in blocks_of(model))]
+    terms += [(separator, -1) for separator in separators_of(model)]
+    return [
+        sum(sign * scores.gain(subset) for subset, sign in terms if set(subset) <= set(group))
+        for group in model.partition_
+    ]
 
 
 def pair_gains(scores: SubsetScores, blocks: Partition = ()) -> PairGains:

@@ -41,21 +41,24 @@ class Neighbourhood(FrozenArrays):
 
 
 def runners_up(model: Any, n: int = 10) -> list[Neighbour]:
-    """The `n` best partitions after the model's own, in order; fewer where too many are about as good."""
+    """The `n` best partitions after the model's own, in order; fewer where too many are about as good.
+
+    Beside a tree of blocks, which is no partition: the best ones of all, each below the tree.
+    """
     for many in dict.fromkeys((n + 1, n // 2 + 1, 2)):
         try:
             found = best_partitions(model.subset_scores_, many)
         except ISDEError:
             continue
-        own = blocks_of(model)
-        return [_neighbour(one, own, model.selection_.objective) for one in found if one.partition != own]
+        return [_neighbour(one, model) for one in found if one.partition != blocks_of(model)][:n]
     return []
 
 
-def _neighbour(found: Selection, own: Partition, objective: float) -> Neighbour:
+def _neighbour(found: Selection, model: Any) -> Neighbour:
+    own, groups = blocks_of(model), model.partition_
     gone = tuple(block for block in own if block not in found.partition)
     new = tuple(block for block in found.partition if block not in own)
-    below, edits = objective - found.objective, edit_distance(own, found.partition)
+    below, edits = model.selection_.objective - found.objective, edit_distance(groups, found.partition)
     return Neighbour(found.rank, found.partition, found.objective, below, edits, gone, new)
 
 

@@ -35,7 +35,7 @@ def plausibility(model: Any) -> Plausibility:
     """What speaks for and against independence between a model's blocks, by the pairs of its score table."""
     scores: SubsetScores = model.subset_scores_
     blocks = blocks_of(model)
-    pairs = pair_gains(scores, blocks)
+    pairs = pair_gains(scores, model.partition_)  # in a tree, columns without a common clique may hang together, too
     upper = np.triu(np.ones(pairs.gains.shape, dtype=bool), 1)
     across, known = upper & ~pairs.inside, bool(scores.charges.any())
     n_across, k = int(across.sum()), scores.max_block_size

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isde.inspection import PairGains, block_gains, blocks_of, pair_gains
+from isde.inspection import PairGains, blocks_of, group_gains, pair_gains
 from isde.layout import Diagram, place_blocks, short
 from isde.partitions import Partition
 from isde.plots.common import ALONE, BLOCK_COLOURS, EDGE, FAINT, axes_for
@@ -64,11 +64,7 @@ class BlockDiagramDisplay:
     def from_estimator(cls, model: Any, *, ax: Axes | None = None, max_across: int = 40) -> BlockDiagramDisplay:
         """Draw the structure of a fitted model."""
         pairs = pair_gains(model.subset_scores_, blocks_of(model))
-        gains = dict(zip(blocks_of(model), block_gains(model), strict=True))
-        of_groups = [
-            sum(gain.gain for block, gain in gains.items() if set(block) <= set(group)) for group in model.partition_
-        ]
-        return cls(model.partition_, pairs, of_groups, max_across=max_across).plot(ax)
+        return cls(model.partition_, pairs, group_gains(model), max_across=max_across).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> BlockDiagramDisplay:
         """Draw on `ax`, or on a new figure."""

@@ -83,21 +83,33 @@ def block_order(blocks: Sequence[Any]) -> list[int]:
     return sorted(range(len(blocks)), key=lambda i: (len(blocks[i]["columns"]) == 1, -(blocks[i]["gain"] or 0), i))
 
 
-def hues(blocks: Sequence[Any]) -> dict[int, int]:
-    """The colour of each block, from 1; 0 for single columns."""
+def group_hues(groups: Sequence[Any]) -> dict[int, int]:
+    """The colour of each group, from 1; 0 for single columns."""
     return {
-        place: 0 if len(blocks[place]["columns"]) == 1 else 1 + i % HUES for i, place in enumerate(block_order(blocks))
+        place: 0 if len(groups[place]["columns"]) == 1 else 1 + i % HUES for i, place in enumerate(block_order(groups))
     }
+
+
+def hues(numbers: Any) -> dict[int, int]:
+    """The colour of each block: that of its group."""
+    colour = group_hues(numbers["groups"])
+    return {block: colour[place] for place, group in enumerate(numbers["groups"]) for block in group["blocks"]}
+
+
+def leading_block(numbers: Any, group: Any) -> int:
+    """Of the blocks of a group the one that gains most: what a click on the group shows."""
+    return int(max(group["blocks"], key=lambda i: numbers["blocks"][i]["gain"] or 0.0))
 
 
 def block_diagram(numbers: Any, width: float) -> dict[str, Any]:
     """Cards, lines and dots of the block diagram."""
-    blocks, names = numbers["blocks"], numbers["columns"]
-    sets, colour = [tuple(block["positions"]) for block in blocks], hues(blocks)
-    diagram = place_blocks(sets, names, width, block_order(blocks))
+    groups, names = numbers["groups"], numbers["columns"]
+    sets, colour = [tuple(group["positions"]) for group in groups], group_hues(groups)
+    leads = [leading_block(numbers, group) for group in groups]
+    diagram = place_blocks(sets, names, width, block_order(groups))
     nodes, listed = diagram.nodes, numbers["pairs"]["listed"]
     widest = max((pair["gain"] for pair in listed if pair["gain"] is not None), default=0.0) or 1.0
-    of_column = {column: place for place, block in enumerate(sets) for column in block}
+    of_column = {column: leads[place] for place, group in enumerate(sets) for column in group}
     lines, across = [], 0
     for pair in listed:
         (i, j), passes = pair["positions"], pair["passes"]
@@ -117,7 +129,8 @@ def block_diagram(numbers: Any, width: float) -> dict[str, Any]:
         )
     cards = [
         {
-            "place": card.place,
+            "place": leads[card.place],
+            "group": groups[card.place],
             "x": card.x,
             "y": card.y,
             "width": card.width,
@@ -161,7 +174,7 @@ def cell_side(n_columns: int) -> float:
 def matrix(names: Sequence[str], order: Sequence[int], shades: dict[tuple[int, int], int]) -> dict[str, Any]:
     """Cells of each shade as one path, both sides of the diagonal, and the labels."""
     place, cell = {column: i for i, column in enumerate(order)}, cell_side(len(names))
-    label = max((len(short(name)) for name in names), default=1) * 7.2 + 10
+    label = max((len(short(name)) for name in names), default=1) * 7.2 + 12
     paths: dict[int, list[str]] = {shade: [] for shade in range(1, LEVELS + 1)}
     for (i, j), shade in shades.items():
         if shade:
@@ -184,12 +197,12 @@ def heatmap(numbers: Any) -> dict[str, Any]:
     shades = {tuple(pair["positions"]): shade_of(pair["gain"], largest) for pair in pairs["listed"] if pair["passes"]}
     found = matrix(names, pairs["order"], shades)
     place = {column: i for i, column in enumerate(pairs["order"])}
-    colour, frames = hues(numbers["blocks"]), []
-    for number_of, block in enumerate(numbers["blocks"]):
-        at = sorted(place[c] for c in block["positions"])
-        if len(at) > 1 and at[-1] - at[0] == len(at) - 1:
-            start, side = at[0] * found["cell"], len(at) * found["cell"]
-            frames.append({"block": number_of, "at": start, "side": side, "hue": colour[number_of]})
+    colour, frames = group_hues(numbers["groups"]), []
+    for number_of, group in enumerate(numbers["groups"]):
+        first, size = min(place[c] for c in group["positions"]), len(group["positions"])
+        if size > 1:  # the tree keeps groups together
+            frame = {"block": leading_block(numbers, group), "hue": colour[number_of]}
+            frames.append(frame | {"at": first * found["cell"], "side": size * found["cell"]})
     bounds = [largest * (step / LEVELS) ** 2 for step in range(LEVELS + 1)]
     return found | {
         "frames": frames,

@@ -22,6 +22,7 @@ from isde.inspection import (
     block_gains,
     block_shapes,
     blocks_of,
+    group_gains,
     held_out,
     hierarchy,
     least_correlation,
@@ -70,10 +71,12 @@ def report_numbers(
             "isde": __version__,
             "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "estimator": type(model).__name__,
+            "structure": "tree" if hasattr(model, "cliques_") else "blocks",
             "data": known.get("data"),
             "columns": list(model.density_.names),
             "n_blocks": len(blocks_of(model)),
             "blocks": _blocks(model, rows),
+            "groups": _groups(model),
             "pairs": _pairs(model),
             "proof": _proof(model),
             "runners_up": _runners_up(model),
@@ -111,6 +114,20 @@ def _blocks(model: Any, rows: Any) -> list[dict[str, Any]]:
             "shape": _shape(shape),
         }
         for gain, shape in zip(block_gains(model), shapes, strict=True)
+    ]
+
+
+def _groups(model: Any) -> list[dict[str, Any]]:
+    """Columns that hang together: a block each, or, in a tree, cliques that share columns."""
+    blocks = blocks_of(model)
+    return [
+        {
+            "positions": list(group),
+            "columns": [model.density_.names[c] for c in group],
+            "gain": gain,
+            "blocks": [i for i, block in enumerate(blocks) if set(block) <= set(group)],
+        }
+        for group, gain in zip(model.partition_, group_gains(model), strict=True)
     ]
 
 
@@ -185,13 +202,15 @@ def _proof(model: Any) -> dict[str, Any]:
         "objective": found.objective,
         "bound": found.bound,
         "proof": found.proof,
-        "rank": found.rank,
+        "rank": getattr(found, "rank", 1),  # a tree has none: it is the best that was found
         "solver": found.solver,
         "independence": alone,
-        "gain": math.fsum(gain.gain for gain in block_gains(model)),
+        "gain": math.fsum(group_gains(model)),
         "n_subsets": len(scores),
         # A string: the number may be larger than any that a reader of JSON knows.
-        "n_partitions": str(count_partitions(scores.n_columns, scores.max_block_size)),
+        "n_partitions": None
+        if hasattr(model, "cliques_")
+        else str(count_partitions(scores.n_columns, scores.max_block_size)),
     }
 
 

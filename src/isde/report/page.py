@@ -92,9 +92,8 @@ def render(numbers: Mapping[str, Any]) -> str:
         figures=figures,
         words=words,
         order=figures.block_order(shown["blocks"]),
-        hue=figures.hues(shown["blocks"]),
+        hue=figures.hues(shown),
         bars=figures.gain_bars(shown["blocks"]),
-        of_column={c: i for i, block in enumerate(shown["blocks"]) for c in block["positions"]},
         listed=shown["pairs"]["listed"][:MOST_PAIRS_LISTED],
     )
     return "\n".join(line.strip() for line in page.splitlines() if line.strip()) + "\n"

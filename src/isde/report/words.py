@@ -115,6 +115,28 @@ def change(runner: Mapping[str, Any]) -> str:
     return f"{gone} → {new}"
 
 
+def kind(numbers: Mapping[str, Any]) -> str:
+    """What the columns that are described together are called."""
+    return "clique" if numbers["structure"] == "tree" else "block"
+
+
+def rivals(numbers: Mapping[str, Any]) -> str:
+    """Of what the structure found is the best."""
+    if numbers["structure"] == "tree":
+        return "all trees"
+    return f"{count(numbers['proof']['n_partitions'])} partitions"
+
+
+def place(numbers: Mapping[str, Any]) -> str:
+    """Which place the structure found has among all others."""
+    proof, k = numbers["proof"], numbers["plausibility"]["max_block_size"]
+    if proof["rank"] > 1:
+        return f"It is number {proof['rank']} of {rivals(numbers)} for these scores"
+    found = "this is the best" if proof["proof"] != "not proved" else "this is the best that was found"
+    sets = f"with {kind(numbers)}s of at most {several(k, 'column')}"
+    return f"Of {rivals(numbers)} {sets} {found} for the {several(proof['n_subsets'], 'subset score')}"
+
+
 def shared(together: Sequence[Sequence[float]]) -> list[tuple[int, int, float]]:
     """Pairs of columns that ever stand together, the most frequent first."""
     found = [(i, j, row[j]) for i, row in enumerate(together) for j in range(i + 1, len(row)) if row[j]]
