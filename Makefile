@@ -8,7 +8,7 @@ else
 endif
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench picture clean
 
 demo: $(READY)
 	$(BIN)/isde demo
@@ -33,6 +33,10 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	$(BIN)/python -c "open('$(READY)', 'w').close()"
+
+# The picture of a fit in the README, by the software itself.
+picture: $(READY)
+	$(BIN)/python docs/fit_picture.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/bench_engine.py

@@ -592,7 +592,7 @@ def test_without_an_axis_a_figure_is_made(X):
 
 def test_without_matplotlib_a_figure_is_refused_before_any_work(data, tmp_path, monkeypatch):
     find = importlib.util.find_spec
-    monkeypatch.setattr("isde.plots.find_spec", lambda name: None if name == "matplotlib" else find(name))
+    monkeypatch.setattr("isde.plots.common.find_spec", lambda name: None if name == "matplotlib" else find(name))
     # Not even the file is looked for.
     message = refusal(call(tmp_path / "no.csv", "-o", tmp_path / "out"))
     assert 'pip install "isde[plot]", or do without the figure (--no-plot).' in message

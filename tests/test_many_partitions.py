@@ -346,9 +346,9 @@ def test_a_landscape_that_makes_no_sense_is_refused(scores, options, complaint):
 
 
 def test_a_threshold_that_lists_too_much_is_refused(monkeypatch):
-    from isde import inspection
+    from isde.inspection import all_partitions
 
-    monkeypatch.setattr(inspection, "MOST_LISTED", 10)
+    monkeypatch.setattr(all_partitions, "MOST_LISTED", 10)
     with pytest.raises(InputError, match="raise the threshold"):
         landscape(levels(5, 5, [0.0, 1.0, 1.0, 1.0, 1.0]), above=-1.0)
 

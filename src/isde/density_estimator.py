@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -70,6 +71,33 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Write the fitted model to one file, arrays and JSON; `isde.load` reads it."""
         check_is_fitted(self)
         write_archive(path, self.archive_kind, *self.to_archive())
+
+    def report(
+        self,
+        path: str | Path,
+        X: Any = None,
+        *,
+        stability: Any = None,
+        comparison: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Write one HTML page on the fitted model, to send to a colleague: a single file, no rows in it.
+
+        With rows `X`: the data beside the density, in cells, and the held-out comparison with independence.
+        `stability` is what `stability(X)` returns, `comparison` the JSON of `isde compare`. Needs `isde[report]`.
+        """
+        check_is_fitted(self)
+        pages = import_module("isde.report")  # by name: pages stand above the estimators that they show
+        return pages.write_report(self, path, X, stability=stability, comparison=comparison)
+
+    def _repr_html_inner(self) -> str:
+        return self._repr_mimebundle_()["text/html"]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """What notebooks show: scikit-learn's diagram and, once fitted, the blocks by name."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in shown:
+            shown["text/html"] += import_module("isde.notebook").blocks_html(self)
+        return shown
 
     # --- input -------------------------------------------------------------------------------------------------
 

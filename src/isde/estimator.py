@@ -8,6 +8,7 @@ from typing import Any
 from isde.archive import Arrays, over, under
 from isde.callbacks import heard_by_callbacks
 from isde.density import fit_product, scaling_for
+from isde.fit_record import recorded
 from isde.marginals import DEFAULT_MARGINAL
 from isde.partitions import RandomState
 from isde.progress import say
@@ -82,6 +83,8 @@ class ISDE(StructureEstimator):
         Columns with many repeated values, which have no density: the blocks are right, log-densities say little.
     bandwidths_ : ndarray
         Bandwidth of each block on the rescaled data; NaN where the family has none.
+    fit_record_ : FitRecord
+        Rows, fingerprint of the data, seconds, versions and warnings of the fit; a model read from a file has none.
 
     Examples
     --------
@@ -124,6 +127,7 @@ class ISDE(StructureEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @recorded
     @heard_by_callbacks
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> ISDE:
         """Score every subset, select the best partition, fit its blocks on all rows.

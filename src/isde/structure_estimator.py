@@ -16,6 +16,7 @@ from isde.callbacks import CallbackSupport
 from isde.data.checks import tied_columns, warn_far_rows
 from isde.density_estimator import SubsetScoreEstimator
 from isde.errors import ISDEWarning, warn
+from isde.fit_record import FitRecord
 from isde.partitions import Partition, RandomState
 from isde.scores import SubsetScores
 from isde.scoring import Margin, Scoring, further_column, margin_over_divisions
@@ -46,6 +47,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
     subset_scores_: SubsetScores
     partition_: Partition
     tied_: tuple[str, ...]
+    fit_record_: FitRecord
 
     def _check_solver(self) -> None:
         """Raise for a solver that does not exist."""

@@ -14,6 +14,7 @@ from isde.arrays import Matrix
 from isde.callbacks import heard_by_callbacks
 from isde.density import scaling_for
 from isde.errors import warn
+from isde.fit_record import recorded
 from isde.marginals import DEFAULT_MARGINAL
 from isde.partitions import RandomState
 from isde.progress import say
@@ -126,6 +127,7 @@ class TreeISDE(StructureEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @recorded
     @heard_by_callbacks
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> TreeISDE:
         """Score every subset, select the best tree, fit its cliques on all rows, each once.

@@ -23,6 +23,9 @@ from isde.cli.options import (
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder for the result.  [default: show it, write nothing]"
 )
+@click.option(
+    "--report", "page", type=click.Path(path_type=Path), help="One HTML page on the result, too: the file to write."
+)
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run in that folder.")
 @fit_options
 @table_options
@@ -32,6 +35,7 @@ from isde.cli.options import (
 def command(
     data: Path,
     output: Path | None,
+    page: Path | None,
     overwrite: bool,
     reading: dict[str, Any],
     as_json: bool,
@@ -42,8 +46,10 @@ def command(
 
     DATA is a csv or tsv file, plain or gzipped, a parquet, npy, npz or fcs file, or - for csv from standard input.
     """
+    from isde.cli.report import check_page, write_page
     from isde.cli.runs import check_output, held_out_of, print_summary, provenance, summarize, write_run
     from isde.data.readers import read_table
+    from isde.report import report_numbers
 
     verbose = 0 if quiet else 1
     model = build_estimator(settings, verbose=verbose)
@@ -51,6 +57,8 @@ def command(
     if output is not None:
         output = output.absolute()
         check_output(output, overwrite=overwrite)
+    if page is not None:
+        check_page(page, output)
     table = read_table(data, **reading, verbose=verbose)
     check_split(settings["fit_rows"], settings["score_rows"], len(table.X))
     model.fit(table)
@@ -58,6 +66,8 @@ def command(
     summary = summarize(model) | {"held_out": held_out_of(model, table.X)} | about
     if output is not None:
         write_run(output, model, summary)
+    if page is not None:
+        write_page(report_numbers(model, table, about=summary), page, quiet=quiet)
     if as_json:
         print_json(summary)
     else:

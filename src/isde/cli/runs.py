@@ -29,6 +29,7 @@ from isde.structure_estimator import StructureEstimator
 from isde.tree_estimator import TreeISDE
 
 SUMMARY_FILE = "summary.json"
+REPORT_FILE = "report.html"
 
 PROOFS = {
     "proved": "proved",
@@ -39,7 +40,7 @@ PROOFS = {
 
 
 def check_output(
-    folder: Path, *, overwrite: bool, replaceable: frozenset[str] = frozenset({MODEL_FILE, SUMMARY_FILE})
+    folder: Path, *, overwrite: bool, replaceable: frozenset[str] = frozenset({MODEL_FILE, SUMMARY_FILE, REPORT_FILE})
 ) -> None:
     """Refuse, before any work, a folder that cannot be written, or holds what must not be replaced."""
     try:
@@ -81,6 +82,7 @@ def provenance(model: StructureEstimator, table: Table, options: dict[str, Any])
         "seed": options["seed"],
         "split": _split(model, table.X),
         "options": options,
+        "fit": asdict(model.fit_record_),
     }
 
 
@@ -95,6 +97,16 @@ def _split(model: StructureEstimator, X: NDArray[np.float64]) -> dict[str, Any]:
         "fit_rows": [len(fit) for fit, _ in parts],
         "score_rows": [len(score) for _, score in parts],
     }
+
+
+def read_summary(run: str) -> dict[str, Any]:
+    """What the summary of a run says; nothing for a model file by itself."""
+    path = Path(run) / SUMMARY_FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}): fit again, or give the model file alone.") from None
+    return found if isinstance(found, dict) else {}
 
 
 def held_out_of(model: StructureEstimator, X: Any) -> dict[str, Any] | None:

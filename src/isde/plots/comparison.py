@@ -1,16 +1,15 @@
-"""Displays in scikit-learn's sense: they draw numbers they are given on an axis, and never compute."""
+"""Density estimators side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isde.arrays import Vector
 from isde.comparison import SCALE_NOTE
-from isde.errors import InputError
+from isde.plots.common import BEST, BOX, EDGE, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,18 +17,7 @@ if TYPE_CHECKING:
 
     from isde.comparison import Comparison
 
-
-BOX, EDGE, BEST = "#c9d8e8", "#3b5b7a", "#e8a04c"
-"""Boxes and their lines, and the box of the best method."""
-
 FAR_BEHIND = 3.0
-
-
-def require_matplotlib(otherwise: str = "") -> None:
-    """Raise, in one sentence, where matplotlib is missing; `otherwise` is the way to do without a figure."""
-    if find_spec("matplotlib") is None:
-        without = f", or do without the figure ({otherwise})" if otherwise else ""
-        raise InputError(f'Figures need matplotlib: pip install "isde[plot]"{without}.')
 
 
 class ComparisonDisplay:

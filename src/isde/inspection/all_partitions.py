@@ -1,29 +1,22 @@
-"""What a score table and a fitted model say beyond the best partition: numbers, and sentences with numbers."""
+"""The scores of all partitions, as a histogram."""
 
 from __future__ import annotations
 
 import time
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
-from isde.arrays import FrozenArrays, Vector
-from isde.data.checks import as_table
+from isde.arrays import FrozenArrays
 from isde.engine.jit import loop
-from isde.errors import InputError, ISDEError, ISDEWarning
+from isde.errors import InputError
 from isde.partitions import Partition, count_partitions
 from isde.scores import SubsetScores
-from isde.selection import Selection
-from isde.solvers import best_partitions, select_partition
-from isde.structure_estimator import StructureEstimator
-from isde.subsets import Subset, SubsetFamily
-from isde.tree_density import fit_tree
-from isde.tree_estimator import TreeISDE
+from isde.solvers import select_partition
+from isde.subsets import SubsetFamily
 
 MOST_COLUMNS = 24
 """A table by bit mask of 128 MB. Only blocks of one column leave few enough partitions beyond it."""
@@ -31,108 +24,6 @@ MOST_COLUMNS = 24
 MOST_MINUTES = 60.0
 MEASURED_PARTITIONS = 1_000_000
 MOST_LISTED = 1_000_000
-
-
-FEW_ROWS_CORRELATION = 0.3
-"""Where pairs of a lower correlation than this are mostly missed, rows are few."""
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """The density of a model's blocks beside that of its columns alone, on rows that neither was fitted on."""
-
-    n_fitted: int
-    n_scored: int
-    blocks: float  # mean log-density, nats a row
-    independence: float
-    gain: float  # blocks minus independence
-    error: float  # standard error of the gain
-    tree: float | None = None  # of a tree: its density, beside that of the best blocks by the same table
-    tree_gain: float | None = None  # tree minus blocks: whether independent blocks would do
-    tree_error: float | None = None  # standard error of that
-
-
-def held_out(model: StructureEstimator, X: Any, *, share: float = 0.2, random_state: int = 0) -> HeldOut:
-    """Fit the blocks of a model again, and its columns alone, without a `share` of the rows, and score these.
-
-    Of a `TreeISDE` its tree, and the best blocks by the same table. The densities have not seen the rows; the structure
-    has, if they were among those it was selected by.
-    """
-    matrix = as_table(X).X
-    fit, score = train_test_split(matrix, test_size=share, random_state=random_state)
-    alone = tuple((c,) for c in range(matrix.shape[1]))
-
-    def log_densities(cliques: tuple[Subset, ...]) -> Vector:
-        density = fit_tree(
-            fit,
-            cliques,
-            model.marginal,
-            model.bandwidths,
-            cv=model.cv,
-            scale=model.scale,
-            n_jobs=model.n_jobs,
-        )
-        return density.score_samples(score, model.n_jobs)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ISDEWarning)  # said when the model was fitted
-        is_tree = isinstance(model, TreeISDE)
-        partition = select_partition(model.subset_scores_).partition if is_tree else model.partition_
-        blocks, independence = log_densities(partition), log_densities(alone)
-        tree = log_densities(model.cliques_) if is_tree else None
-    means = float(blocks.mean()), float(independence.mean())
-    found = HeldOut(len(fit), len(score), *means, *_mean_and_error(blocks - independence))
-    if tree is None:
-        return found
-    gain, error = _mean_and_error(tree - blocks)
-    return replace(found, tree=float(tree.mean()), tree_gain=gain, tree_error=error)
-
-
-def _mean_and_error(values: Vector) -> tuple[float, float]:
-    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
-    return float(values.mean()), error
-
-
-def best_partition(scores: SubsetScores) -> Selection | None:
-    """The best partition; None where it cannot be proved."""
-    try:
-        return select_partition(scores)
-    except ISDEError:
-        return None
-
-
-def runner_up(scores: SubsetScores) -> Selection | None:
-    """The second best partition; None where there is one only, or too many are about as good."""
-    try:
-        best = best_partitions(scores, 2)
-    except ISDEError:
-        return None
-    return best[1] if len(best) > 1 else None
-
-
-def least_correlation(scores: SubsetScores) -> float:
-    """The correlation below which a pair of columns is missed more often than found; 0 where nothing is charged.
-
-    A held-out gain is the dependence, -log(1 - rho^2) / 2, minus what fitting costs, and has to pass the charge.
-    Fitting costs about as much as is charged: `experiments/structure.py least` counts what is found there.
-    """
-    return float(np.sqrt(-np.expm1(-2 * 2 * scores.dearest_pair)))
-
-
-def notes(model: StructureEstimator) -> list[str]:
-    """What a reader of the blocks should know, each in a sentence with what to do."""
-    found, least = [], least_correlation(model.subset_scores_)
-    if least > FEW_ROWS_CORRELATION:
-        found.append(
-            f"Few rows: a correlation below about {least:.2f} is missed more often than found; give more rows to see "
-            "weaker dependence."
-        )
-    if model.tied_:
-        found.append(
-            f"Repeated values in {', '.join(model.tied_[:5])}: blocks are found by ranks, ties in random order, which "
-            "does no harm; log-densities say little there, unless noise of the size of the rounding is added."
-        )
-    return found
 
 
 @dataclass(frozen=True, eq=False)

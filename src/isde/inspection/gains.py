@@ -1,0 +1,130 @@
+"""What blocks, pairs and single columns are worth: gains with their errors and with what chance gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isde.arrays import FrozenArrays, Mask, Matrix
+from isde.partitions import Partition
+from isde.scores import SubsetScores
+from isde.subsets import Subset
+
+
+def blocks_of(model: Any) -> tuple[Subset, ...]:
+    """The columns that a model describes together: the blocks of a partition, the cliques of a tree."""
+    return tuple(getattr(model, "cliques_", model.partition_))
+
+
+def separators_of(model: Any) -> tuple[Subset, ...]:
+    """What the cliques of a tree share; blocks share nothing."""
+    return tuple(getattr(model, "separators_", ()))
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What some columns together are worth over the same columns alone."""
+
+    columns: Subset
+    names: tuple[str, ...]
+    score: float  # held-out mean log-density, nats a row
+    gain: float  # score minus the scores of the columns alone
+    error: float  # standard error of the gain; NaN: not known
+    chance: float  # what is charged for it: a gain that chance gives too; 0: nothing was charged
+
+    @property
+    def passes(self) -> bool:
+        """Whether it gains more than chance gives."""
+        return self.gain > self.chance
+
+
+@dataclass(frozen=True, eq=False)
+class PairGains(FrozenArrays):
+    """The gain of every pair of columns, as matrices; NaN on the diagonal, and everywhere where no pair was scored."""
+
+    names: tuple[str, ...]
+    blocks: tuple[Subset, ...]
+    gains: Matrix
+    errors: Matrix
+    chances: Matrix
+
+    @property
+    def inside(self) -> Mask:
+        """Whether two columns stand together in a block."""
+        inside = np.zeros(self.gains.shape, dtype=bool)
+        for block in self.blocks:
+            inside[np.ix_(block, block)] = True
+        return inside
+
+    @property
+    def passes(self) -> Mask:
+        """Whether a pair gains more than chance gives; where nothing was charged, more than nothing."""
+        passes: Mask = self.gains > self.chances
+        return passes
+
+
+@dataclass(frozen=True)
+class Torn:
+    """What is lost where a column stands alone, and the rest of its block stays together."""
+
+    column: int
+    name: str
+    block: Subset
+    loss: float  # gain of the block minus that of the rest, nats a row
+    chance: float  # what the block is charged more than the rest
+
+
+def gain_of(scores: SubsetScores, columns: Sequence[int]) -> Gain:
+    """The gain of one subset."""
+    subset = tuple(columns)
+    at = scores.subsets.index(subset)
+    return Gain(
+        subset,
+        tuple(scores.names[c] for c in subset),
+        float(scores.scores[at]),
+        scores.gain(subset),
+        float(scores.gain_errors[at]),
+        float(scores.charges[at]),
+    )
+
+
+def block_gains(model: Any) -> list[Gain]:
+    """The gain of each block, in the order of the model's blocks."""
+    return [gain_of(model.subset_scores_, block) for block in blocks_of(model)]
+
+
+def group_gains(model: Any) -> list[float]:
+    """What each group of columns that hang together gains: its block, or its cliques minus what they share."""
+    scores, terms = model.subset_scores_, [*((block, 1) for block in blocks_of(model))]
+    terms += [(separator, -1) for separator in separators_of(model)]
+    return [
+        sum(sign * scores.gain(subset) for subset, sign in terms if set(subset) <= set(group))
+        for group in model.partition_
+    ]
+
+
+def pair_gains(scores: SubsetScores, blocks: Partition = ()) -> PairGains:
+    """The gains of all pairs in the table, and which of them stand together in `blocks`."""
+    d = scores.n_columns
+    matrices = [np.full((d, d), np.nan) for _ in range(3)]
+    if scores.max_block_size > 1 and d > 1:
+        here, (first, second) = scores.subsets.of_size(2), scores.subsets.members(2).T
+        for matrix, values in zip(matrices, (scores.gains, scores.gain_errors, scores.charges), strict=True):
+            matrix[first, second] = matrix[second, first] = values[here]
+    return PairGains(scores.names, tuple(blocks), *matrices)
+
+
+def torn_columns(model: Any) -> list[Torn]:
+    """For each column of a block of several, what is lost where it is torn from it; the largest loss first."""
+    scores: SubsetScores = model.subset_scores_
+    found = []
+    for block in blocks_of(model):
+        for column in block if len(block) > 1 else ():
+            rest = tuple(c for c in block if c != column)
+            whole, left = gain_of(scores, block), gain_of(scores, rest)
+            loss, chance = whole.gain - left.gain, whole.chance - left.chance
+            found.append(Torn(column, scores.names[column], block, loss, chance))
+    return sorted(found, key=lambda torn: -torn.loss)
