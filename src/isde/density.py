@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from isde.archive import Arrays, over, under, write_archive
 from isde.arrays import FrozenArrays, Matrix, Vector
+from isde.contents import Layout, check_layout, checked_names, finite, positive
 from isde.data.checks import as_table, check_columns
 from isde.data.table import default_names
 from isde.data.words import some
@@ -25,6 +26,9 @@ FARTHEST_RANGES = 1e145
 """Ranges of a column. Log-densities farther out would leave float64: such rows count as if they were here."""
 
 SCALE_NAMES = ("minmax", "standard")
+
+SCALING: Layout = {"shift": finite("d"), "scale": positive("d")}
+"""What files hold of a `Scaling`."""
 
 
 @dataclass(frozen=True)
@@ -140,17 +144,21 @@ class ProductDensity:
 
     @classmethod
     def from_archive(cls, header: Mapping[str, Any], arrays: Arrays) -> ProductDensity:
-        names = tuple(str(n) for n in header["names"])
-        partition = canonical_partition([entry["columns"] for entry in header["blocks"]], len(names))
+        names = checked_names(header["names"])
+        given = tuple(tuple(entry["columns"]) for entry in header["blocks"])
+        partition = canonical_partition(given, len(names))
+        if given != partition:  # whose blocks would be taken for those of other columns
+            raise ValueError("the blocks stand in another order than they were saved in")
         blocks: list[FittedBlock] = []
         for i, entry in enumerate(header["blocks"]):
             blocks.append(fitted_kind(entry["kind"]).from_arrays(under(f"block{i}.", arrays)))
             if blocks[-1].n_columns != len(entry["columns"]):
                 raise ValueError(f"block {i} has parameters for another number of columns")
-        scaling = Scaling(arrays["shift"], arrays["scale"])
-        if scaling.shift.shape != (len(names),) or scaling.scale.shape != (len(names),) or (scaling.scale <= 0).any():
+        scaling = {name: arrays[name] for name in SCALING}
+        check_layout(scaling, SCALING)
+        if scaling["shift"].shape != (len(names),):
             raise ValueError("the scaling does not fit the columns")
-        return cls(partition, tuple(blocks), scaling, names)
+        return cls(partition, tuple(blocks), Scaling(**scaling), names)
 
 
 def fit_blocks(

@@ -24,6 +24,9 @@ from isde.scores import SubsetScores, warn_unsettled
 from isde.scoring import Scoring
 from isde.splits import DEFAULT_SPLIT
 
+MOST_JOBS = 1 << 16
+"""That a file may ask for."""
+
 LEAST_ROWS = 5
 """Two rows to fit on, for two folds, by the default split; and as many as there are folds in "density"."""
 
@@ -118,6 +121,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_archive(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
         model = cls(**_params_from_json(header["params"]))
+        model._check_params()
         model.density_ = ProductDensity.from_archive(header["density"], under("density.", arrays))
         model.n_features_in_ = len(model.density_.names)
         if header["has_names"]:
@@ -184,6 +188,9 @@ def _params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _params_from_json(params: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(params)
+    n_jobs = result.get("n_jobs")
+    if n_jobs is not None and not (type(n_jobs) is int and 0 < abs(n_jobs) <= MOST_JOBS):
+        raise ValueError(f"n_jobs={n_jobs!r} is no number of workers")
     if isinstance(result.get("split"), dict):
         result["split"] = _splitter_from_json(result["split"])
     return result

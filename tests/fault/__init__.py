@@ -20,6 +20,7 @@ import numpy as np
 FAULTS = {
     "saved file cut at every byte": "saved_cut",
     "saved file changed": "saved_changed",
+    "saved file changed, checksums right": "saved_resealed",
 }
 """What the table calls a fault, and the file that tries it."""
 

@@ -15,12 +15,6 @@ def some(items: Sequence[str], limit: int = 5) -> str:
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit:,} more"
 
 
-def first_line(error: Exception) -> str:
-    """What another library said, without what it went on to say."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".:")
-
-
 def join_names(names: Iterable[str], separator: str = ", ") -> str:
     """Names in one line, quoted where one could be taken for two: what the command line takes apart again.
 

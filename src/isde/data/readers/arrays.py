@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from isde.data.readers.request import Request
 from isde.data.table import Table, default_names
-from isde.data.words import first_line
-from isde.errors import InputError
+from isde.errors import InputError, first_line
 
 DAMAGE = (
     ValueError, EOFError, OSError, KeyError, SyntaxError, RuntimeError, TokenError, zipfile.BadZipFile, zlib.error

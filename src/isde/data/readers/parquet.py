@@ -8,8 +8,7 @@ import numpy as np
 from isde.data.checks import numeric_frame
 from isde.data.readers.request import Request
 from isde.data.table import Table
-from isde.data.words import first_line
-from isde.errors import InputError
+from isde.errors import InputError, first_line
 
 
 def read_parquet(request: Request) -> Table:

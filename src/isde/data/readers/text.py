@@ -18,8 +18,8 @@ import numpy as np
 
 from isde.data.readers.request import Request
 from isde.data.table import Table, default_names
-from isde.data.words import first_line, some
-from isde.errors import InputError
+from isde.data.words import some
+from isde.errors import InputError, first_line
 from isde.progress import say
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
