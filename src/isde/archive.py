@@ -114,7 +114,10 @@ def _read_array(archive: zipfile.ZipFile, name: str, digest: str, path: Path) ->
     version = np.lib.format.read_magic(buffer)
     if version != (1, 0):
         raise InputError(f"{path}: array {name!r} has an unknown .npy version.")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(buffer)
+    try:
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(buffer)
+    except MemoryError:  # how Python's parser says that brackets are nested too deep
+        raise InputError(f"{path}: array {name!r} has no header: the file is damaged.") from None
     if dtype.str not in DTYPES or fortran:
         raise InputError(f"{path}: array {name!r} has type {dtype.str}, isde saves {', '.join(sorted(DTYPES))}.")
     if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != len(data) - buffer.tell():

@@ -20,7 +20,7 @@ from isde.density import ProductDensity, Scaling
 from isde.errors import InputError, warn
 from isde.marginals import MARGINAL_NAMES
 from isde.partitions import RandomState
-from isde.scores import SubsetScores, warn_unsettled
+from isde.scores import SubsetScores, check_affordable, warn_unsettled
 from isde.scoring import Scoring
 from isde.splits import DEFAULT_SPLIT
 
@@ -124,7 +124,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         model._check_params()
         model.density_ = ProductDensity.from_archive(header["density"], under("density.", arrays))
         model.n_features_in_ = len(model.density_.names)
-        if header["has_names"]:
+        if header["has_names"] is True:
             model.feature_names_in_ = np.array(model.density_.names, dtype=object)
         model._extra_from_archive(header, arrays)
         return model
@@ -143,6 +143,7 @@ class SubsetScoreEstimator(DensityEstimator):
     def _subset_scores(self, X: Matrix, scaling: Scaling, scoring: Scoring, given: SubsetScores | None) -> SubsetScores:
         """The table in the units of the data: scored on the rescaled rows, or the one given."""
         if given is None:
+            check_affordable(X.shape[1], scoring.max_block_size)
             if scoring.marginal.traits.by_ranks:  # rescaling could round the order of values away
                 return scoring.score(X, self._names())
             scores = scoring.score(scaling.transform(X), self._names())

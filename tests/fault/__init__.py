@@ -21,6 +21,7 @@ FAULTS = {
     "saved file cut at every byte": "saved_cut",
     "saved file changed": "saved_changed",
     "saved file changed, checksums right": "saved_resealed",
+    "data file changed": "tables_changed",
 }
 """What the table calls a fault, and the file that tries it."""
 

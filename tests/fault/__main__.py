@@ -12,7 +12,7 @@ import numpy as np
 
 from . import FAULTS, fault
 
-SHOWN = 5
+SHOWN = 20
 """Losses of one fault, in words."""
 
 
