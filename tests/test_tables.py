@@ -209,6 +209,12 @@ def test_a_name_may_hold_the_separator_and_a_line_break_in_quotes(tmp_path):
     assert table.X.tolist() == [[1, 2], [3, 4]]
 
 
+def test_columns_are_found_below_a_header_of_several_lines(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(b'"a\nb","c\rd",e\n1,2,3\n4,5,6\n')
+    np.testing.assert_array_equal(read_table(path, columns=["e", "c\rd"]).X, [[3, 2], [6, 5]])
+
+
 def test_another_separator_can_be_given(tmp_path):
     (tmp_path / "data.csv").write_text(text(X, ";"), encoding="utf-8")
     np.testing.assert_array_equal(read_table(tmp_path / "data.csv", separator=";").X, X)

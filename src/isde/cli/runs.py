@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
 from isde import __version__
 from isde.artifacts import MODEL_FILE, load
+from isde.cli.output import echo
 from isde.data.readers import read_table
 from isde.data.readers.request import source_name
 from isde.data.table import Table, columns_of_model
@@ -188,7 +188,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     blocks = sorted(summary["blocks"], key=lambda block: -block["gain"])
     together = [block for block in blocks if len(block["columns"]) > 1]
     alone = [block["columns"][0] for block in blocks if len(block["columns"]) == 1]
-    click.echo(
+    echo(
         f"{_several(len(blocks), 'block')} of {_several(summary['n_columns'], 'column')} "
         f"(largest allowed {summary['max_block_size']}, {summary['n_subsets']:,} subsets scored, marginal "
         f"{summary['marginal']})"
@@ -196,13 +196,13 @@ def print_summary(summary: dict[str, Any]) -> None:
     labels = [join_names(block["columns"]) for block in together]
     width = max(map(len, labels), default=0)
     for block, label in zip(together, labels, strict=True):
-        click.echo(f"  {label:<{width}}   {_gain(block)}")
+        echo(f"  {label:<{width}}   {_gain(block)}")
     if alone:
-        click.echo(f"  alone: {join_names(alone)}")
+        echo(f"  alone: {join_names(alone)}")
     if summary["least_correlation"]:
-        click.echo(f"  two columns stand together from a correlation of about {summary['least_correlation']:.2f} on")
+        echo(f"  two columns stand together from a correlation of about {summary['least_correlation']:.2f} on")
     for line in (*_proof(summary), *_held_out(summary.get("held_out")), *summary["notes"]):
-        click.echo(line)
+        echo(line)
 
 
 def _gain(block: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from isde.data.readers.request import GZIP_START, UTF_MARKS, Request
 from isde.data.table import Table, default_names
-from isde.data.words import some
+from isde.data.words import some, unguarded
 from isde.errors import InputError, first_line
 from isde.memory import in_words
 from isde.progress import say
@@ -56,16 +56,17 @@ def _read(text: TextFile) -> Table:
     has_header = _has_header([field.strip() for field in first], request)
     if has_header and second is None:
         raise InputError(f"{request.where} has a header but no rows.")
-    names = tuple(field.strip() for field in first) if has_header else default_names(len(first))
+    names = tuple(unguarded(field.strip()) for field in first) if has_header else default_names(len(first))
     keep = request.positions(names)
     in_file_order = keep == list(range(len(names)))
     try:
+        before = text.lines_before_data() if has_header else 0
         with text.lines() as lines:
             X = np.loadtxt(
-                lines if in_file_order else _of_width(lines, text.separator, len(names)),
+                lines if in_file_order else _of_width(islice(lines, before, None), text.separator, len(names)),
                 np.float64,
                 delimiter=text.separator,
-                skiprows=text.lines_before_data() if has_header else 0,
+                skiprows=before if in_file_order else 0,
                 usecols=None if in_file_order else keep,
                 ndmin=2,
                 quotechar='"',
@@ -215,7 +216,7 @@ def _has_header(first: Sequence[str], request: Request) -> bool:
     if request.header is not None:
         return request.header
     asked = request.columns or request.preferred
-    if asked and set(asked) <= set(first):
+    if asked and set(asked) <= set(map(unguarded, first)):
         return True
     doubt = _doubt(first)
     if doubt:
