@@ -90,6 +90,8 @@ class TreeBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
 
 def log_kernel_density(X: Matrix, centres: Matrix, bandwidths: Vector, n_jobs: int | None) -> Vector:
     """Log-density of each row under Gaussian kernels with a bandwidth for each column."""
-    unit = KDEBlock(np.ascontiguousarray(centres / bandwidths), 1.0)
-    log_density: Vector = unit.score_samples(np.ascontiguousarray(X / bandwidths), n_jobs) - np.log(bandwidths).sum()
+    middle = centres[0]  # taken off before anything is divided: far from zero, differences would lose their digits
+    unit = KDEBlock(np.ascontiguousarray((centres - middle) / bandwidths), 1.0)
+    rows = np.ascontiguousarray((X - middle) / bandwidths)
+    log_density: Vector = unit.score_samples(rows, n_jobs) - np.log(bandwidths).sum()
     return log_density
