@@ -12,7 +12,7 @@ import numpy as np
 
 from . import FAULTS, fault
 
-SHOWN = 20
+SHOWN = 5
 """Losses of one fault, in words."""
 
 

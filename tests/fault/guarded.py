@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,16 @@ Prepare = Callable[[Path], Check]
 """From the sound file; called in the process."""
 
 
-def survivors(prepare: Prepare, sound: Path, mutants: Iterable[bytes]) -> Iterator[str | None]:
-    """For each mutant of a sound file None, where it is refused by an error of isde or found good, or what happened."""
-    worker, number = _Worker(prepare, sound), 0
-    mutated = sound.with_name(f"mutant{''.join(sound.suffixes)}")
+def survivors(
+    prepare: Prepare, sounds: Sequence[Path], mutants: Callable[[Path], Iterable[bytes]]
+) -> Iterator[str | None]:
+    """For each mutant of each sound file None, where isde refuses it or finds it good; otherwise what happened."""
+    worker = _Worker(prepare, sounds)
     try:
-        for number, content in enumerate(mutants):
+        for number, (sound, content) in enumerate((file, one) for file in sounds for one in mutants(file)):
+            mutated = sound.with_name(f"mutant{''.join(sound.suffixes)}")
             mutated.write_bytes(content)
-            complaint = worker.ask(mutated)
+            complaint = worker.ask(sound, mutated)
             if complaint is not None:
                 kept = Path(tempfile.mkdtemp(prefix="isde-lost-")) / mutated.name
                 kept.write_bytes(content)
@@ -48,21 +50,21 @@ def survivors(prepare: Prepare, sound: Path, mutants: Iterable[bytes]) -> Iterat
 
 
 class _Worker:
-    def __init__(self, prepare: Prepare, sound: Path) -> None:
-        self.prepare, self.sound = prepare, sound
+    def __init__(self, prepare: Prepare, sounds: Sequence[Path]) -> None:
+        self.prepare, self.sounds = prepare, sounds
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(self.prepare, self.sound, theirs), daemon=True)
+        self.process = context.Process(target=_serve, args=(self.prepare, self.sounds, theirs), daemon=True)
         self.process.start()
         theirs.close()
         if not self.connection.poll(HANG_SECONDS) or self.connection.recv() != "ready":
-            raise RuntimeError(f"{self.sound} cannot be opened as it is")
+            raise RuntimeError("the sound files cannot be opened as they are")
 
-    def ask(self, path: Path) -> str | None:
-        self.connection.send(path)
+    def ask(self, sound: Path, mutated: Path) -> str | None:
+        self.connection.send((sound, mutated))
         try:
             if self.connection.poll(HANG_SECONDS):
                 complaint: str | None = self.connection.recv()
@@ -81,21 +83,22 @@ class _Worker:
         self.connection.close()
 
 
-def _serve(prepare: Prepare, sound: Path, connection: Connection) -> None:
+def _serve(prepare: Prepare, sounds: Sequence[Path], connection: Connection) -> None:
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", ISDEWarning)
-    check = prepare(sound)
-    if check(sound) is not None:
-        raise RuntimeError(f"{sound}: {check(sound)}")
+    checks = {sound: prepare(sound) for sound in sounds}
+    for sound, check in checks.items():
+        if check(sound) is not None:
+            raise RuntimeError(f"{sound}: {check(sound)}")
     _limit_memory()
     connection.send("ready")
     while True:
         try:
-            path = connection.recv()
+            sound, path = connection.recv()
         except EOFError:
             return
         begun = time.process_time()
-        complaint = _complaint(check, path)
+        complaint = _complaint(checks[sound], path)
         seconds = time.process_time() - begun
         connection.send(complaint if seconds <= SECONDS else f"it took {seconds:.1f} s")
 

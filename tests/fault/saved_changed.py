@@ -15,7 +15,8 @@ TRIES, FEW = 10_000, 200
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
-    for kind in KINDS:
-        sound = save(folder, kind)
+    def mutants(sound: Path) -> Iterator[bytes]:
         whole = sound.read_bytes()
-        yield from survivors(loads_as_it_was, sound, (mutant(whole, rng) for _ in range(tries // len(KINDS))))
+        return (mutant(whole, rng) for _ in range(tries // len(KINDS)))
+
+    yield from survivors(loads_as_it_was, [save(folder, kind) for kind in KINDS], mutants)

@@ -17,8 +17,9 @@ FEW = 200
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
-    for kind in KINDS:
-        sound = save(folder, kind)
+    def cuts(sound: Path) -> Iterator[bytes]:
         whole = sound.read_bytes()
-        lengths = np.unique(np.linspace(0, len(whole) - 1, min(tries // len(KINDS), len(whole))).astype(int)).tolist()
-        yield from survivors(loads_as_it_was, sound, (whole[:length] for length in lengths))
+        lengths = np.linspace(0, len(whole) - 1, min(tries // len(KINDS), len(whole))).astype(int)
+        return (whole[:length] for length in lengths.tolist())
+
+    yield from survivors(loads_as_it_was, [save(folder, kind) for kind in KINDS], cuts)

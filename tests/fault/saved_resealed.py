@@ -40,10 +40,11 @@ HURTFUL_JSON: tuple[Any, ...] = (
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
     from isde.archive import read_archive
 
-    for kind in KINDS:
-        sound = save(folder, kind)
+    def mutants(sound: Path) -> Iterator[bytes]:
         archive = read_archive(sound)
-        yield from survivors(is_sound, sound, (_resealed(*archive, rng) for _ in range(tries // len(KINDS))))
+        return (_resealed(*archive, rng) for _ in range(tries // len(KINDS)))
+
+    yield from survivors(is_sound, [save(folder, kind) for kind in KINDS], mutants)
 
 
 def is_sound(sound: Path) -> Check:

@@ -15,7 +15,8 @@ TRIES, FEW = 10_000, 210
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
-    for ending in ENDINGS:
-        sound = write(folder, ending)
+    def mutants(sound: Path) -> Iterator[bytes]:
         whole = sound.read_bytes()
-        yield from survivors(is_a_table, sound, (mutant(whole, rng) for _ in range(tries // len(ENDINGS))))
+        return (mutant(whole, rng) for _ in range(tries // len(ENDINGS)))
+
+    yield from survivors(is_a_table, [write(folder, ending) for ending in ENDINGS], mutants)
