@@ -839,23 +839,26 @@ def test_a_saved_model_is_loaded_to_the_bit(rng, tmp_path, k):
 
 def test_a_block_without_kernels_is_loaded_too(rng, tmp_path):
     block = a_block(rng, 2)
-    bare = StackBlock.from_arrays({**block.to_arrays(), "bandwidths": np.empty(0), "kernel_weights": np.empty(0)})
+    weights = block.weights / block.weights.sum()
+    without = {"bandwidths": np.empty(0), "kernel_weights": np.empty(0), "weights": weights}
+    bare = StackBlock.from_arrays({**block.to_arrays(), **without})
     assert np.isfinite(bare.score_samples(block.centres)).all()
 
 
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        ({"bandwidths": np.array([0.1])}, "as many positive weights as bandwidths"),
-        ({"kernel_weights": np.array([0.1, 0.0])}, "as many positive weights as bandwidths"),
-        ({"bandwidths": np.array([0.1, -0.2])}, "positive bandwidths"),
+        ({"bandwidths": np.array([0.1])}, "'kernel_weights' has the shape"),
+        ({"kernel_weights": np.array([0.1, 0.0])}, "'kernel_weights' must hold weights above 0"),
+        ({"bandwidths": np.array([0.1, -0.2])}, "'bandwidths' must hold widths"),
         ({"bandwidths": np.array([0.2, 0.15])}, "each is half of the one before"),
         ({"bandwidths": np.array([0.2, 0.4])}, "each is half of the one before"),
-        ({"centres": np.full((4, 2), np.nan)}, "finite centres"),
-        ({"centres": np.zeros((4, 3))}, "as many columns"),
-        ({"centres": np.zeros((0, 2))}, "as many columns"),
-        ({"weights": np.array([0.5, 0.5])}, "a mixture needs positive weights"),
-        ({"weights": np.array([0.5, 0.6, -0.1])}, "a mixture needs positive weights"),
+        ({"centres": np.full((4, 2), np.nan)}, "'centres' must hold numbers"),
+        ({"centres": np.zeros((4, 3))}, "'means' has the shape"),
+        ({"centres": np.zeros((0, 2))}, "the kernels of a stack need centres"),
+        ({"weights": np.array([0.5, 0.5])}, "'means' has the shape"),
+        ({"weights": np.array([0.5, 0.6, -0.1])}, "'weights' must hold weights above 0"),
+        ({"weights": np.array([0.9, 0.6, 0.1])}, "the weights add up to"),
     ],
 )
 def test_damaged_blocks_are_refused(rng, damage, complaint):

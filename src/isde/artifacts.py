@@ -12,7 +12,7 @@ from isde.baselines.kernel import CVKDE
 from isde.baselines.mixture import GaussianMixtureCV
 from isde.density import DensityAlongTree, ProductDensity
 from isde.density_estimator import DensityEstimator
-from isde.errors import InputError, ISDEError
+from isde.errors import InputError, ISDEError, first_line
 from isde.estimator import ISDE
 from isde.scores import SubsetScores
 from isde.tree_density import TreeDensity
@@ -52,5 +52,5 @@ def load(path: str | Path) -> DensityEstimator | SubsetScores | DensityAlongTree
         raise InputError(f"{path} holds a {kind!r}, which this isde does not know: upgrade isde.")
     try:
         return KINDS[kind].from_archive(header, arrays)
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, ISDEError) as error:
-        raise InputError(f"{path} is damaged: its content does not fit together ({error}).") from error
+    except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError, ISDEError) as error:
+        raise InputError(f"{path} is damaged: its content does not fit together ({first_line(error)}).") from error

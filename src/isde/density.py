@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from isde.archive import Arrays, over, under, write_archive
 from isde.arrays import FrozenArrays, Matrix, Vector
+from isde.contents import Layout, check_layout, checked_names, finite, positive
 from isde.data.checks import as_table, check_columns
 from isde.data.table import default_names
 from isde.data.words import some
@@ -27,7 +28,13 @@ from isde.trees import NO_PARENT, Tree
 FARTHEST_RANGES = 1e145
 """Ranges of a column. Log-densities farther out would leave float64: such rows count as if they were here."""
 
+WIDEST_UNIT = 1e100
+"""Of a column that is not rescaled; the smallest is its inverse."""
+
 SCALE_NAMES = ("minmax", "standard")
+
+SCALING: Layout = {"shift": finite("d"), "scale": positive("d")}
+"""What files hold of a `Scaling`."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class Scaling(FrozenArrays):
         """
         zero, low, width = np.zeros(X.shape[1]), X.min(axis=0), np.ptp(X, axis=0)
         if kind is None:
+            _check_units(X, width)
             return cls(zero, np.ones(X.shape[1]))
         if kind == "minmax":
             return cls(zero if keep_zero else low, width)
@@ -67,6 +75,17 @@ class Scaling(FrozenArrays):
         """What each column adds to a log-density on the scaled data to give it in the data's units."""
         log_scale: Vector = np.log(self.scale)
         return -log_scale
+
+
+def _check_units(X: Matrix, width: Vector) -> None:
+    """Raise where a column that is not rescaled has values, or distances, whose squares leave float64."""
+    wrong = np.flatnonzero((np.abs(X).max(axis=0) > WIDEST_UNIT) | (width < 1 / WIDEST_UNIT))
+    if wrong.size:
+        c = int(wrong[0])
+        raise InputError(
+            f"Column {c + 1} has values from {X[:, c].min():.3g} to {X[:, c].max():.3g}, whose squares leave float64: "
+            "have it rescaled (scale='minmax'), or give it in other units."
+        )
 
 
 class DensityAlongTree:
@@ -258,17 +277,18 @@ class DensityAlongTree:
 
     @classmethod
     def from_archive(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
-        names = tuple(str(n) for n in header["names"])
+        names = checked_names(header["names"])
         tree = cls._tree_from_archive(header, len(names))
         blocks: list[FittedBlock] = []
         for i, entry in enumerate(header["blocks"]):
             blocks.append(fitted_kind(entry["kind"]).from_arrays(under(f"block{i}.", arrays)))
             if blocks[-1].n_columns != len(entry["columns"]):
                 raise ValueError(f"block {i} has parameters for another number of columns")
-        scaling = Scaling(arrays["shift"], arrays["scale"])
-        if scaling.shift.shape != (len(names),) or scaling.scale.shape != (len(names),) or (scaling.scale <= 0).any():
+        scaling = {name: arrays[name] for name in SCALING}
+        check_layout(scaling, SCALING)
+        if scaling["shift"].shape != (len(names),):
             raise ValueError("the scaling does not fit the columns")
-        return cls._of_parts(tree, tuple(blocks), scaling, names)
+        return cls._of_parts(tree, tuple(blocks), Scaling(**scaling), names)
 
     @classmethod
     def _tree_from_archive(cls, header: Mapping[str, Any], n_columns: int) -> Tree:
@@ -299,7 +319,10 @@ class ProductDensity(DensityAlongTree):
 
     @classmethod
     def _tree_from_archive(cls, header: Mapping[str, Any], n_columns: int) -> Tree:
-        partition = canonical_partition([entry["columns"] for entry in header["blocks"]], n_columns)
+        given = tuple(tuple(entry["columns"]) for entry in header["blocks"])
+        partition = canonical_partition(given, n_columns)
+        if given != partition:  # whose blocks would be taken for those of other columns
+            raise ValueError("the blocks stand in another order than they were saved in")
         return Tree(partition, (NO_PARENT,) * len(partition))
 
 

@@ -16,6 +16,7 @@ from isde.cli.options import (
     quiet_option,
     table_options,
 )
+from isde.cli.output import echo
 
 
 @click.command("fit")
@@ -73,7 +74,7 @@ def command(
     else:
         print_summary(summary)
     if not quiet:
-        click.echo(_what_was_written(output), err=True)
+        echo(_what_was_written(output), err=True)
 
 
 def _what_was_written(output: Path | None) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isde.cli.options import debug_option, json_option, print_json, quiet_option
+from isde.cli.output import echo
 
 if TYPE_CHECKING:
     from isde.structure_estimator import StructureEstimator
@@ -45,7 +46,7 @@ def command(run: str, output: Path | None, as_json: bool, quiet: bool) -> None:
     if as_json:
         print_json({"columns": list(model.density_.names), "edges": edges_as_json(model)})
     if output is not None and not quiet:
-        click.echo(f"Written to {output}", err=True)
+        echo(f"Written to {output}", err=True)
 
 
 def _write(model: StructureEstimator, path: Path) -> None:

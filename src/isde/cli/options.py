@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from isde.cli.output import echo
 from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES
 from isde.solvers.registry import AUTO, SOLVER_NAMES
 from isde.tree_solvers.registry import TREE_SOLVER_NAMES
@@ -205,4 +206,4 @@ def parse_grid(text: str | None) -> list[float] | None:
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, allow_nan=False))
+    echo(json.dumps(value, indent=2, allow_nan=False))

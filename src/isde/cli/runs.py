@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
 from isde import __version__
 from isde.artifacts import MODEL_FILE, load
+from isde.cli.output import echo
 from isde.cli.trees import tree_lines, tree_summary
 from isde.data.readers import read_table
 from isde.data.readers.request import source_name
@@ -208,16 +208,16 @@ def print_summary(summary: dict[str, Any]) -> None:
     """The structure with its gains, the proof, and what else to know."""
     is_tree = summary["structure"] == "tree"
     what = _several(len(summary["cliques"]), "clique") if is_tree else _several(len(summary["blocks"]), "block")
-    click.echo(
+    echo(
         f"{what} of {_several(summary['n_columns'], 'column')} (largest allowed {summary['max_block_size']}, "
         f"{summary['n_subsets']:,} subsets scored, marginal {summary['marginal']})"
     )
     for line in tree_lines(summary) if is_tree else _block_lines(summary):
-        click.echo(line)
+        echo(line)
     if summary["least_correlation"]:
-        click.echo(f"  a correlation below about {summary['least_correlation']:.2f} is missed more often than found")
+        echo(f"  a correlation below about {summary['least_correlation']:.2f} is missed more often than found")
     for line in (*_proof(summary), *_held_out(summary.get("held_out")), *summary["notes"]):
-        click.echo(line)
+        echo(line)
 
 
 def _block_lines(summary: dict[str, Any]) -> Iterator[str]:

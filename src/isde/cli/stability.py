@@ -16,6 +16,7 @@ from isde.cli.options import (
     seed_option,
     table_options,
 )
+from isde.cli.output import echo
 
 if TYPE_CHECKING:
     from isde.stability import Stability
@@ -63,7 +64,7 @@ def command(
     if as_json:
         print_json(_tree_as_json(found) if isinstance(found, TreeStability) else _as_json(found))
     else:
-        click.echo(str(found))
+        echo(str(found))
 
 
 def _tree_as_json(found: TreeStability) -> dict[str, Any]:

@@ -312,7 +312,8 @@ def _regularise(covariance: Any, L: Any) -> None:  # in, out; scratch
     while True:
         for r in range(s):
             covariance[r, r] *= 1.0 + more
-        if _cholesky(covariance, L):
+        # Beyond, there was no number to begin with, and there will be none: whoever takes the result will see.
+        if _cholesky(covariance, L) or more > 1e300:
             return
         more *= 10.0
 
