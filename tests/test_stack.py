@@ -334,7 +334,7 @@ def test_nasty_rows_have_finite_scores(rng, what):
 def test_a_covariance_spoilt_by_rounding_is_made_proper_with_as_little_as_it_takes(excess):
     spoilt = np.array([[4.0, 2 * (1 + excess), 0.0], [2 * (1 + excess), 1.0, 0.0], [0.0, 0.0, -1e-9]])
     proper = spoilt.copy()
-    mixtures._make_proper(proper)
+    mixtures._make_proper(np.ones(1), np.zeros((1, 3)), proper[None])
     assert np.linalg.eigvalsh(proper)[0] > 0
     np.testing.assert_array_equal(proper - np.diag(np.diag(proper)), spoilt - np.diag(np.diag(spoilt)))
     added = np.diag(proper) / np.maximum(np.diag(spoilt), 1e-6) - 1

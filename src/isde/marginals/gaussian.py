@@ -206,7 +206,7 @@ def _extend_factors(
             for i in range(j):
                 y -= L[j, i] * L[depth, i]
             L[depth, j] = y / L[j, j]
-            pivot -= L[depth, j] ** 2
+            pivot -= L[depth, j] * L[depth, j]
         rank[depth + 1] = rank[depth] + choose[c, depth + 1]
         place = offsets[depth + 1] + rank[depth + 1]
         if pivot > SMALL_PIVOT and not np.isnan(sums[depth, 0]):
@@ -217,7 +217,7 @@ def _extend_factors(
                 for j in range(depth):
                     z -= L[depth, j] * Z[j, r]
                 Z[depth, r] = z / L[depth, depth]
-                length += Z[depth, r] ** 2
+                length += Z[depth, r] * Z[depth, r]
             sums[depth + 1, 0] = sums[depth, 0] + np.log(pivot)
             sums[depth + 1, 1] = sums[depth, 1] + length
             sums[depth + 1, 2] = sums[depth, 2] + constant[c]
