@@ -28,7 +28,7 @@ from isde.tree_solvers.linear_program import LinearProgram, NotSolved
 from isde.tree_solvers.pricing import Facets
 from isde.tree_solvers.rounding import rounded
 from isde.tree_solvers.separation import passed_cuts
-from isde.tree_solvers.witness import Integers, Ledger, Mask, PricesTooLarge, Step, TreeWitness, bits_for, verify
+from isde.tree_solvers.witness import LARGEST_SUM, Integers, Ledger, Mask, Step, TreeWitness, bits_for, verify
 from isde.trees import Edge, chordal_cliques
 
 Floats = NDArray[np.float64]
@@ -114,7 +114,7 @@ class _Node:
     complete: tuple[Edge, ...]
     cuts: list[Cut]  # to start with; in the end, those of the last linear program
     proved: list[tuple[tuple[Cut, ...], Integers]] = field(default_factory=list)  # cuts and prices, one after another
-    bound: int = 0
+    bound: int = LARGEST_SUM  # in units of the ledger
     edge: Edge | None = None  # to branch by
     rest: tuple[_Node, ...] = ()
 
@@ -125,6 +125,16 @@ class _Node:
         for one in reversed(before):
             step = Step(*one, None, (step,))
         return step
+
+
+@dataclass(frozen=True)
+class _Priced:
+    """Prices, and what they prove for all sets, those that are not in the linear program among them."""
+
+    bound: int
+    cuts: list[Cut]
+    prices: Floats
+    entering: NDArray[np.intp]  # positions of sets that should be in it
 
 
 class _Search:
@@ -207,6 +217,7 @@ class _Search:
         program = self._program(node)
         thresholds = list(PASSED)
         cuts, prices, point = list[Cut](), np.empty(0), np.zeros(len(self.subsets))
+        lowest: _Priced | None = None
         while True:
             try:
                 values, left, new_prices = program.solve()
@@ -229,9 +240,10 @@ class _Search:
             passed = [] if is_low else passed_cuts(self.subsets, point, thresholds[0])
             new = [one.cut for one in passed if one.cut not in present][:CUTS_PER_ROUND]
             if not new or self.rounds % ROUNDS_PER_PRICING == 0:
-                entering = self._lacking(node, program, cuts, prices)
-                if entering.size:
-                    program.enter(entering, self.weights[entering])
+                priced = self._priced(node, program, cuts, prices)
+                lowest = priced if lowest is None or priced.bound < lowest.bound else lowest
+                if priced.entering.size:
+                    program.enter(priced.entering, self.weights[priced.entering])
                 elif not new and (is_low or len(thresholds) == 1):
                     break
                 elif not new:
@@ -239,7 +251,9 @@ class _Search:
             if new:
                 program.forget_slack_rows(prices)
                 program.add(new)
-        self._note(node, cuts, prices)
+        if lowest is not None:
+            self._note(node, lowest.cuts, lowest.prices)
+        self._note(node, cuts, prices)  # where sets are lacking that is not always the lower bound
         node.cuts, node.edge = cuts, self._most_split(point, node)
 
     def _program(self, node: _Node) -> LinearProgram:
@@ -256,45 +270,42 @@ class _Search:
         program.add(node.cuts)
         return program
 
-    def _lacking(self, node: _Node, program: LinearProgram, cuts: Sequence[Cut], prices: Floats) -> NDArray[np.intp]:
-        """Sets that ask for more than their subsets can pay at these prices, those first that ask for most."""
+    def _priced(self, node: _Node, program: LinearProgram, cuts: list[Cut], prices: Floats) -> _Priced:
+        """What prices prove for all sets, and those that ask for more than their subsets can pay, the dearest first."""
         outside = node.open_.copy()
         outside[program.sets.positions - self.subsets.n_columns] = False
-        _, left = self.ledger.prove(*self._in_integers(cuts, prices), node.open_, node.complete)
+        bound, left = self.ledger.prove(*self._in_integers(cuts, prices), node.open_, node.complete)
+        bound -= self.ledger.counted(left, node.open_, node.complete)
         *_, lacking = self.facets.pay(left, outside)
+        bound += self.ledger.counted(left, node.open_, node.complete)
         least = self.ledger.floor(self._tolerance / len(lacking)) + 1
         places = np.flatnonzero(lacking > least)
-        return places[np.argsort(-lacking[places], kind="stable")[:SETS_PER_ROUND]] + self.subsets.n_columns
+        dearest = places[np.argsort(-lacking[places], kind="stable")[:SETS_PER_ROUND]]
+        return _Priced(bound, cuts, prices, dearest + self.subsets.n_columns)
 
     def _in_integers(self, cuts: Sequence[Cut], prices: Floats) -> tuple[tuple[Cut, ...], Integers]:
-        """The cuts that have a price, and the prices."""
-        whole = np.rint(np.ldexp(np.maximum(prices, 0.0), self.ledger.bits)).astype(np.int64)
+        """The cuts that have a price, and the prices; none where they leave 64 bits: that proves something as well."""
+        fine = np.ldexp(np.maximum(prices, 0.0), self.ledger.bits)
+        whole = np.rint(fine if fine.sum() < LARGEST_SUM else np.zeros(len(fine))).astype(np.int64)
+        if not self.ledger.fit(whole):
+            whole[:] = 0
         return tuple(cut for cut, price in zip(cuts, whole.tolist(), strict=True) if price > 0), whole[whole > 0]
 
     def _note(self, node: _Node, cuts: Sequence[Cut], prices: Floats) -> None:
         """What prices prove of the node's trees, and the sets that are still open after that."""
-        try:
-            proof = self._in_integers(cuts, prices)
-            node.bound, left = self.ledger.prove(*proof, node.open_, node.complete)
-        except PricesTooLarge:  # no prices at all prove something as well
-            proof = (), np.empty(0, dtype=np.int64)
-            node.bound, left = self.ledger.prove(*proof, node.open_, node.complete)
-        node.proved.append(self._with_payments(node, *proof, left))
-        node.open_ = self.ledger.remaining(node.bound, left, self._known, node.open_, node.complete)
-
-    def _with_payments(
-        self, node: _Node, cuts: tuple[Cut, ...], prices: Integers, left: Integers
-    ) -> tuple[tuple[Cut, ...], Integers]:
-        """Sets whose weight is not used up are paid for by their subsets: the bound, and what is left, become lower."""
+        proof = self._in_integers(cuts, prices)
+        bound, left = self.ledger.prove(*proof, node.open_, node.complete)
         paid = left.copy()
-        paying, payments, _ = self.facets.pay(paid, node.open_)
-        every_price = np.concatenate([prices, payments])
-        if not self.ledger.fit(every_price):
-            return cuts, prices
-        node.bound -= self.ledger.counted(left, node.open_, node.complete)
-        left[:] = paid
-        node.bound += self.ledger.counted(left, node.open_, node.complete)
-        return (*cuts, *paying), every_price
+        paying, payments, _ = self.facets.pay(paid, node.open_)  # the bound becomes lower
+        every_price = np.concatenate([proof[1], payments])
+        if self.ledger.fit(every_price):
+            proof = (*proof[0], *paying), every_price
+            bound -= self.ledger.counted(left, node.open_, node.complete)
+            bound += self.ledger.counted(paid, node.open_, node.complete)
+            left = paid
+        node.proved.append(proof)
+        node.bound = min(node.bound, bound)
+        node.open_ = self.ledger.remaining(bound, left, self._known, node.open_, node.complete)
 
     def _in_nats(self, sets: Sets, values: Floats) -> float:
         """The weight of a solution."""
