@@ -312,8 +312,7 @@ def _regularise(covariance: Any, L: Any) -> None:  # in, out; scratch
     while True:
         for r in range(s):
             covariance[r, r] *= 1.0 + more
-        # Beyond, there was no number to begin with, and there will be none: whoever takes the result will see.
-        if _cholesky(covariance, L) or more > 1e300:
+        if _cholesky(covariance, L):
             return
         more *= 10.0
 
