@@ -8,11 +8,11 @@ from mpmath import mpf
 
 import precise
 from chunks import by_model
-from isde import ForestDensity, GaussianMixtureCV, fit_blocks
+from isde import ForestDensity, GaussianMixtureCV, fit_blocks, score_subsets
 from isde.errors import InputError
 from isde.marginals import FITTED_KINDS, MARGINAL_NAMES, resolve_marginal
 from isde.subsets import SubsetFamily
-from oracles import SINGLE_PRECISION
+from oracles import SINGLE_PRECISION, kde_log_density
 
 DIGITS = 1e-12
 """Times max(1, |log-density|): what is promised."""
@@ -125,3 +125,18 @@ def test_scores_of_subsets_are_off_by_no_more_than_float32(spreads, offset):
         ]
         mean = sum(exact) / len(exact)
         assert abs(mpf(float(found.scores[position])) - mean) < SINGLE_PRECISION * max(1, abs(mean))
+
+
+@pytest.mark.parametrize("bandwidth", [1e-17, 0.1, 1e17])
+@pytest.mark.parametrize("unit", [1e-60, 1e-18, 1.0, 1e18, 1e60])
+def test_scores_of_subsets_hold_in_any_units(unit, bandwidth):
+    Z, rows = rows_of(40) * unit, rows_of(12, seed=1) * unit
+    found = score_subsets(Z, rows, max_block_size=2, marginal="kde", bandwidths=[bandwidth]).scores
+    exact = [kde_log_density(rows[:, c], Z[:, c], bandwidth).mean() for c in ([0], [1], [0, 1])]
+    np.testing.assert_array_less(np.abs(found - exact), SINGLE_PRECISION * np.maximum(1, np.abs(exact)))
+
+
+@pytest.mark.parametrize("bandwidths", [[1e-200], [1e-20, 1.0], [1.0, 1e20]])
+def test_bandwidths_whose_squares_leave_float32_are_refused(bandwidths):
+    with pytest.raises(ValueError, match="have squares that leave float32"):
+        score_subsets(rows_of(40), rows_of(12), max_block_size=2, marginal="kde", bandwidths=bandwidths)

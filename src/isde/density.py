@@ -28,7 +28,7 @@ from isde.trees import NO_PARENT, Tree
 FARTHEST_RANGES = 1e145
 """Ranges of a column. Log-densities farther out would leave float64: such rows count as if they were here."""
 
-WIDEST_UNIT = 1e100
+WIDEST_UNIT = 1e70
 """Of a column that is not rescaled; the smallest is its inverse."""
 
 SCALE_NAMES = ("minmax", "standard")

@@ -281,8 +281,7 @@ def _prepare(weight: Any, mean: Any, covariance: Any, moved: Any, form: Any, mom
         more = REGULARISATION
         for r in range(s if moved[g] else 0):
             covariance[g, r, r] = max(covariance[g, r, r], 0.0) + REGULARISATION
-        # Beyond 1e300 there was no number to begin with, and there will be none: whoever takes the result will see.
-        while moved[g] or not (_cholesky(covariance[g], L) or more > 1e300):
+        while moved[g] or not _cholesky(covariance[g], L):
             moved[g] = False
             for r in range(s):
                 covariance[g, r, r] = max(covariance[g, r, r], REGULARISATION) * (1.0 + more)
