@@ -258,6 +258,9 @@ def test_numbers_that_do_not_exist_are_dashes(numbers):
     assert "its error is not known from a single split" in render(blank)
 
 
+HELD_OUT = "blocks", "independence", "gain", "error", "tree", "tree_gain", "tree_error"
+
+
 class Overlapping:
     """What a tree of blocks looks like from here: cliques that share a column, fitted each by itself."""
 
@@ -267,7 +270,8 @@ class Overlapping:
         fitted = fit_blocks(blocks.rows, [(0, 1, 2), (3,), (4,)], "gaussian").blocks
         pair = fit_blocks(blocks.rows[:, [2, 3]], [(0, 1)], "gaussian").blocks
         scaling = fit_blocks(blocks.rows, [(c,) for c in range(5)], "gaussian").scaling
-        self.density_ = SimpleNamespace(blocks=(fitted[0], pair[0], fitted[2]), scaling=scaling, names=tuple("abcde"))
+        tree, parts = SimpleNamespace(parents=(-1, 0, -1)), (fitted[0], pair[0], fitted[2])
+        self.density_ = SimpleNamespace(blocks=parts, scaling=scaling, names=blocks.subset_scores_.names, tree=tree)
         self.selection_ = SimpleNamespace(score=1.0, objective=2.0, bound=2.5, proof="not proved", solver="annealing")
 
     def get_params(self, deep=True):
@@ -294,6 +298,13 @@ def test_a_tree_of_blocks_has_a_page(tree):
     assert "<strong>not proved</strong>" in page
     inside = {tuple(pair["positions"]) for pair in numbers["pairs"]["listed"] if pair["inside"]}
     assert inside == {(0, 1), (0, 2), (1, 2), (2, 3)}
+    assert numbers["hangs_on"] == [{"block": 1, "on": 0, "columns": ["x2"]}]
+    drawn = figures.clique_tree(numbers)
+    assert [box["label"] for box in drawn["boxes"]] == ["x2, x3", "x0, x1, x2"]
+    assert [line["label"] for line in drawn["lines"]] == ["x2"]
+    assert "Cliques, and what they share" in page
+    both = numbers | {"held_out": dict.fromkeys(["n_scored", "n_fitted"], 9) | dict.fromkeys(HELD_OUT, 0.125)}
+    assert "Tree over blocks" in render(both)
 
 
 # --- geometry --------------------------------------------------------------------------------------------------

@@ -11,10 +11,13 @@ import numpy as np
 from contourpy import FillType, contour_generator
 
 from isde.arrays import Matrix, Vector
-from isde.layout import place_blocks, short
+from isde.layout import GAP, LETTER, place_blocks, short
 
 WIDE, NARROW = 920.0, 340.0
 """Two diagrams are written, for screens and for phones."""
+
+CLIQUE_ROW, CLIQUE_LETTERS = 64.0, 28
+"""Between the rows of a tree of cliques, and letters of a clique's label."""
 
 WIDEST_LINE = 6.0
 HUES = 6
@@ -146,6 +149,57 @@ def block_diagram(numbers: Any, width: float) -> dict[str, Any]:
     ]
     lines.sort(key=lambda line: line["kind"] != "across")  # lines across lie below
     return {"width": diagram.width, "height": diagram.height, "cards": cards, "lines": lines, "n_across": across}
+
+
+def clique_tree(numbers: Any) -> dict[str, Any]:
+    """Cliques in rows, each below the one it hangs on, joined by lines that name the columns they share."""
+    on = {link["block"]: link for link in numbers["hangs_on"]}
+    below: dict[int, list[int]] = {}
+    for link in numbers["hangs_on"]:
+        below.setdefault(link["on"], []).append(link["block"])
+    labels = [short(", ".join(block["columns"]), CLIQUE_LETTERS) for block in numbers["blocks"]]
+    boxes: dict[int, dict[str, Any]] = {}
+    right = 0.0
+    for root in sorted(set(below) - set(on)):
+        right = _place_cliques(root, 0, right, below, labels, boxes)
+    colour = hues(numbers)
+    for place, box in boxes.items():
+        box |= {
+            "place": place,
+            "hue": colour[place],
+            "label": labels[place],
+            "columns": numbers["blocks"][place]["columns"],
+        }
+    lines = [
+        {
+            "x1": boxes[link["on"]]["x"],
+            "y1": boxes[link["on"]]["y"],
+            "x2": boxes[link["block"]]["x"],
+            "y2": boxes[link["block"]]["y"],
+            "label": short(", ".join(link["columns"]), CLIQUE_LETTERS),
+        }
+        for link in numbers["hangs_on"]
+    ]
+    height = max((box["y"] for box in boxes.values()), default=0.0) + CLIQUE_ROW / 2
+    return {"width": right, "height": height, "boxes": list(boxes.values()), "lines": lines}
+
+
+def _place_cliques(
+    place: int,
+    depth: int,
+    left: float,
+    below: dict[int, list[int]],
+    labels: Sequence[str],
+    boxes: dict[int, dict[str, Any]],
+) -> float:
+    """Put a clique above the middle of those that hang on it; where the next one may begin."""
+    width = LETTER * len(labels[place]) + 22
+    right = left
+    for child in below.get(place, ()):
+        right = _place_cliques(child, depth + 1, right, below, labels, boxes)
+    right = max(right, left + width + GAP)
+    boxes[place] = {"x": (left + right - GAP) / 2, "y": 16 + CLIQUE_ROW * depth, "width": width}
+    return right
 
 
 def gain_bars(blocks: Sequence[Any], width: float = 150.0) -> dict[int, dict[str, float | None]]:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,9 +36,6 @@ from isde.inspection.hierarchy import correlation_worth
 from isde.inspection.shapes import MASSES, QUANTILES
 from isde.partitions import count_partitions
 
-if TYPE_CHECKING:
-    from isde.stability import Stability
-
 MOST_PAIRS = 6
 """Pictures of a block: of more pairs, those that gain most."""
 
@@ -55,7 +52,7 @@ def report_numbers(
     X: Any = None,
     *,
     about: Mapping[str, Any] | None = None,
-    stability: Stability | None = None,
+    stability: Any = None,
     comparison: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Everything that a page says of a fitted model.
@@ -77,6 +74,7 @@ def report_numbers(
             "n_blocks": len(blocks_of(model)),
             "blocks": _blocks(model, rows),
             "groups": _groups(model),
+            "hangs_on": _hangs_on(model),
             "pairs": _pairs(model),
             "proof": _proof(model),
             "runners_up": _runners_up(model),
@@ -128,6 +126,21 @@ def _groups(model: Any) -> list[dict[str, Any]]:
             "blocks": [i for i, block in enumerate(blocks) if set(block) <= set(group)],
         }
         for group, gain in zip(model.partition_, group_gains(model), strict=True)
+    ]
+
+
+def _hangs_on(model: Any) -> list[dict[str, Any]]:
+    """In a tree, which clique hangs on which, and by which columns; blocks hang on nothing."""
+    blocks, tree = blocks_of(model), getattr(model.density_, "tree", None)
+    parents = tree.parents if tree is not None and hasattr(model, "cliques_") else ()
+    return [
+        {
+            "block": i,
+            "on": parent,
+            "columns": [model.density_.names[c] for c in blocks[i] if c in blocks[parent]],
+        }
+        for i, parent in enumerate(parents)
+        if parent >= 0
     ]
 
 
@@ -254,12 +267,18 @@ def _low_rows(model: Any, rows: Any) -> dict[str, Any]:
     return {"share": LOWEST_SHARE, "n_rows": sum(counts.values()), "blocks": blocks}
 
 
-def _stability(found: Stability) -> dict[str, Any]:
-    return {
-        "n_resamples": len(found.gains),
-        "n_null": len(found.noise),
+def _stability(found: Any) -> dict[str, Any]:
+    """Of blocks; of a tree, how often two columns share a clique and how often the same tree comes again."""
+    shared = {"n_resamples": len(found.gains), "n_null": len(found.noise), "together": _rounded(found.together)}
+    if hasattr(found, "tree"):
+        names, cliques = found.names, zip(found.tree.cliques, found.clique_confidence, strict=True)
+        blocks = [
+            {"columns": [names[c] for c in clique], "in_resamples": share, "p_value": None} for clique, share in cliques
+        ]
+        nothing = {"simplest": [], "is_simplest": True, "simplest_error": None}
+        return shared | nothing | {"same_partition": found.same_tree, "blocks": blocks}
+    return shared | {
         "same_partition": found.same_partition,
-        "together": _rounded(found.together),
         "blocks": [
             {
                 "columns": [found.names[c] for c in block],

@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from isde.errors import InputError
 from isde.files import whole_file
 from isde.report.numbers import report_numbers
-
-if TYPE_CHECKING:
-    from isde.stability import Stability
 
 MOST_PAIRS_LISTED = 1500
 """Pairs in the table beside the matrix; more would make the page heavy."""
@@ -40,7 +37,7 @@ def write_report(
     X: Any = None,
     *,
     about: Mapping[str, Any] | None = None,
-    stability: Stability | None = None,
+    stability: Any = None,
     comparison: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write the page of a fitted model to one file; see `report_numbers` for what may be given besides."""
