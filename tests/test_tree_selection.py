@@ -1,6 +1,7 @@
 """Selection of trees: exact solvers find the best tree of the table, others a good one with a bound that holds."""
 
 import csv
+import json
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -393,6 +394,23 @@ def test_a_saved_tree_that_takes_long_to_check_says_so(monkeypatch):
     assert reloaded(found, FOUR).score == found.score
     unproved = certify_tree(FOUR, found.edges, 0.5, "oracle")
     assert reloaded(unproved, FOUR).proof == "not proved"
+
+
+def test_a_saved_bound_is_checked_by_its_witness(monkeypatch):
+    monkeypatch.setattr(proofs, "MOST_STEPS", 0)
+    table = gaussian_table(8, 3, seed=1)
+    found = select_tree(table, solver="milp")
+    saved = json.loads(json.dumps(found.to_archive()))
+    again = certify_tree_again(table, TreeSelection.from_archive(8, saved))
+    assert found.proof == again.proof == "proved"
+    assert again == found
+    saved["witness"]["steps"][0]["prices"] = [0] * len(saved["witness"]["steps"][0]["prices"])
+    weaker = certify_tree_again(table, TreeSelection.from_archive(8, saved))
+    assert weaker.proof == "not checked again"
+    assert found.bound < weaker.bound < np.inf
+    saved["witness"]["steps"][0]["cuts"] = [[[0], [0], [0]]]
+    damaged = certify_tree_again(table, TreeSelection.from_archive(8, saved))
+    assert damaged.bound == np.inf
 
 
 def test_a_saved_tree_that_claims_to_be_the_best_and_is_not_is_refused():

@@ -32,7 +32,7 @@ MOST_BYTES = 1 << 30
 """That its tables may take."""
 
 MOST_STEPS = 2e10
-"""Of the recursion: half a minute."""
+"""Of the recursion: 40 s."""
 
 FEW_STEPS = 3**8
 """That Python takes in the time in which a recursion compiled before is loaded."""

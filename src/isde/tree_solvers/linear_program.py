@@ -1,4 +1,4 @@
-"""A linear program that grows by rows: HiGHS goes on from the last solution where SciPy would start again."""
+"""A linear program that grows by rows and columns: HiGHS goes on from its last solution, where SciPy starts again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LinearProgram:
 
         self._subsets, self.sets, self.cuts = subsets, sets, list[Cut]()
         self._highs: Any = highspy.Highs()
-        self._infinity = highspy.kHighsInf
+        self._infinity, self._optimal = highspy.kHighsInf, highspy.HighsModelStatus.kOptimal
         options = {"output_flag": False, "threads": 1, "solver": "simplex", "random_seed": 0}
         tolerances = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
         for name, value in (options | tolerances).items():
@@ -41,9 +41,7 @@ class LinearProgram:
         self._highs.addVars(n, complete.astype(np.float64), np.ones(n))
         # HiGHS's tolerances are absolute, and made for costs of about 1.
         self._unit = 2.0 ** np.floor(np.log2(np.abs(weights).max(initial=0.0) or 1.0))
-        self._highs.changeColsCost(n, np.arange(n, dtype=np.int32), weights / self._unit)
-        self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        self._optimal = highspy.HighsModelStatus.kOptimal
+        self._highs.changeColsCost(n, np.arange(n, dtype=np.int32), -weights / self._unit)
 
     def add(self, cuts: Sequence[Cut]) -> None:
         rows = self.sets.coefficients(cuts)
@@ -60,14 +58,31 @@ class LinearProgram:
         )
         self.cuts.extend(cuts)
 
+    def enter(self, positions: NDArray[np.intp], weights: Floats) -> None:
+        """Let more sets be complete."""
+        entering = Sets(self._subsets, positions)
+        columns, rows = np.nonzero(coefficients := entering.coefficients(self.cuts).T)
+        self._highs.addCols(
+            len(positions),
+            -weights / self._unit,
+            np.zeros(len(positions)),
+            np.ones(len(positions)),
+            len(rows),
+            np.searchsorted(columns, np.arange(len(positions))).astype(np.int32),
+            rows.astype(np.int32),
+            coefficients[columns, rows].astype(np.float64),
+        )
+        self.sets = Sets(self._subsets, np.concatenate([self.sets.positions, positions]))
+
     def solve(self) -> tuple[Floats, Floats, Floats]:
         """The values of the sets, what is left of their weights after the cuts are paid, and the prices of the cuts."""
         self._highs.run()
-        if self._highs.getModelStatus() != self._optimal:
-            raise NotSolved(f"HiGHS: {self._highs.modelStatusToString(self._highs.getModelStatus())}")
         solution = self._highs.getSolution()
+        if self._highs.getModelStatus() != self._optimal or not (solution.value_valid and solution.dual_valid):
+            raise NotSolved(f"HiGHS: {self._highs.modelStatusToString(self._highs.getModelStatus())}")
         left, prices = np.array(solution.col_dual), np.array(solution.row_dual)
-        return np.array(solution.col_value), left * self._unit, prices * self._unit
+        # HiGHS minimizes here: of a maximum, some of its methods give prices of the other sign.
+        return np.array(solution.col_value), -left * self._unit, -prices * self._unit
 
     def forget_slack_rows(self, prices: Floats) -> None:
         """Leave out the cuts that hold by far, if these are many: a row costs time in each solution."""

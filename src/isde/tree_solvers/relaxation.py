@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.selection import PROOF_TOLERANCE
-from isde.subsets import SubsetFamily
+from isde.subsets import Subset, SubsetFamily
 from isde.tree_solvers.cuts import Cut, Sets
 from isde.tree_solvers.linear_program import LinearProgram, NotSolved
+from isde.tree_solvers.pricing import Facets
 from isde.tree_solvers.rounding import rounded
 from isde.tree_solvers.separation import passed_cuts
 from isde.tree_solvers.witness import Integers, Ledger, Mask, PricesTooLarge, Step, TreeWitness, bits_for, verify
@@ -38,6 +39,13 @@ PASSED = (1e-3, 1e-5, 1e-7)
 
 WHOLE = 1e-6
 """A value this close to 0 or 1 is that."""
+
+MOST_SETS_AT_ONCE = 6000
+"""Where there are more, they enter the linear program as they are needed."""
+
+SETS_PER_ROUND = 1000
+ROUNDS_PER_PRICING = 5
+"""Sets that are not in the linear program are priced as often as this."""
 
 ROUNDS_PER_TREE = 10
 """A tree near the solution is looked for as often as this."""
@@ -123,6 +131,7 @@ class _Search:
     def __init__(self, subsets: SubsetFamily, weights: Floats, limits: Limits) -> None:
         self.subsets, self.weights, self.limits = subsets, weights, limits
         self.ledger = Ledger(subsets, weights, bits_for(subsets, weights))
+        self.facets = Facets(subsets)
         self.edges: tuple[Edge, ...] = ()
         self.weight = self._weigh(())
         self.rounds = self.branches = 0
@@ -146,12 +155,16 @@ class _Search:
 
     def _weigh(self, edges: Sequence[Edge]) -> float:
         """The weight of a graph, -inf where it is no tree of cliques that are allowed."""
+        complete = self._complete(edges)
+        return fsum(self.weights[self.subsets.index(one)] for one in complete) if complete else -inf
+
+    def _complete(self, edges: Sequence[Edge]) -> list[Subset]:
+        """The complete sets of a tree; none where the graph is no tree of cliques that are allowed."""
         cliques = chordal_cliques(self.subsets.n_columns, edges)
         if cliques is None or max(map(len, cliques)) > self.subsets.max_size:
-            return -inf
+            return []
         sizes = range(1, self.subsets.max_size + 1)
-        complete = {one for clique in cliques for size in sizes for one in combinations(clique, size)}
-        return fsum(self.weights[self.subsets.index(one)] for one in sorted(complete))
+        return sorted({one for clique in cliques for size in sizes for one in combinations(clique, size)})
 
     def run(self) -> _Node:
         """Bound the trees that may gain most, again and again, until none can gain more than is known."""
@@ -190,7 +203,7 @@ class _Search:
         return node.rest
 
     def _tighten(self, node: _Node) -> None:
-        """Add cuts to the linear program of a node until it proves enough, or no cut is found."""
+        """Add cuts and sets to the linear program of a node until it proves enough, or neither is found."""
         program = self._program(node)
         thresholds = list(PASSED)
         cuts, prices, point = list[Cut](), np.empty(0), np.zeros(len(self.subsets))
@@ -203,45 +216,78 @@ class _Search:
             cuts, prices, point = list(program.cuts), new_prices, self._point(program.sets, values)
             solved = self._in_nats(program.sets, values)
             self._look_for_tree(point)
-            if solved <= self.weight + self._tolerance / 2 or self._is_over:
+            if self._is_over:
                 break
+            is_low = solved <= self.weight + self._tolerance / 2
             if (solved + left < self.weight).sum() > WORTHWHILE * len(values):
+                before = node.open_.sum()
                 self._note(node, cuts, prices)
                 program.keep(node.open_[program.sets.positions - self.subsets.n_columns])
-                continue
+                if node.open_.sum() < before:
+                    continue
             present = set(cuts)
-            new = [one.cut for one in passed_cuts(self.subsets, point, thresholds[0]) if one.cut not in present]
+            passed = [] if is_low else passed_cuts(self.subsets, point, thresholds[0])
+            new = [one.cut for one in passed if one.cut not in present][:CUTS_PER_ROUND]
+            if not new or self.rounds % ROUNDS_PER_PRICING == 0:
+                entering = self._lacking(node, program, cuts, prices)
+                if entering.size:
+                    program.enter(entering, self.weights[entering])
+                elif not new and (is_low or len(thresholds) == 1):
+                    break
+                elif not new:
+                    thresholds.pop(0)
             if new:
                 program.forget_slack_rows(prices)
-                program.add(new[:CUTS_PER_ROUND])
-            elif len(thresholds) > 1:
-                thresholds.pop(0)
-            else:
-                break
+                program.add(new)
         self._note(node, cuts, prices)
         node.cuts, node.edge = cuts, self._most_split(point, node)
 
     def _program(self, node: _Node) -> LinearProgram:
-        places = np.flatnonzero(node.open_)
+        """To start with, all sets where these are few, else the pairs and what is complete in the known tree."""
+        d = self.subsets.n_columns
+        first = np.full(len(node.open_), node.open_.sum() <= MOST_SETS_AT_ONCE)
+        first[: self._pairs.stop - d] = True
+        first[[self.ledger.place(one) for one in self._complete(self.edges) if len(one) > 1]] = True
         complete = np.zeros(len(node.open_), dtype=np.bool_)
         complete[[self.ledger.place(edge) for edge in node.complete]] = True
-        sets = Sets(self.subsets, places + self.subsets.n_columns)
+        places = np.flatnonzero(node.open_ & first)
+        sets = Sets(self.subsets, places + d)
         program = LinearProgram(self.subsets, sets, self.weights[sets.positions], complete[places])
         program.add(node.cuts)
         return program
 
+    def _lacking(self, node: _Node, program: LinearProgram, cuts: Sequence[Cut], prices: Floats) -> NDArray[np.intp]:
+        """Sets that ask for more than their subsets can pay at these prices, those first that ask for most."""
+        outside = node.open_.copy()
+        outside[program.sets.positions - self.subsets.n_columns] = False
+        _, left = self.ledger.prove(*self._in_integers(cuts, prices), node.open_, node.complete)
+        *_, lacking = self.facets.pay(left, outside)
+        least = self.ledger.floor(self._tolerance / len(lacking)) + 1
+        places = np.flatnonzero(lacking > least)
+        return places[np.argsort(-lacking[places], kind="stable")[:SETS_PER_ROUND]] + self.subsets.n_columns
+
+    def _in_integers(self, cuts: Sequence[Cut], prices: Floats) -> tuple[tuple[Cut, ...], Integers]:
+        """The cuts that have a price, and the prices."""
+        whole = np.rint(np.ldexp(np.maximum(prices, 0.0), self.ledger.bits)).astype(np.int64)
+        return tuple(cut for cut, price in zip(cuts, whole.tolist(), strict=True) if price > 0), whole[whole > 0]
+
     def _note(self, node: _Node, cuts: Sequence[Cut], prices: Floats) -> None:
         """What prices prove of the node's trees, and the sets that are still open after that."""
-        whole = np.rint(np.ldexp(np.maximum(prices, 0.0), self.ledger.bits)).astype(np.int64)
-        priced = tuple(cut for cut, price in zip(cuts, whole.tolist(), strict=True) if price > 0)
-        proof: tuple[tuple[Cut, ...], Integers] = (priced, whole[whole > 0])
         try:
+            proof = self._with_payments(node, *self._in_integers(cuts, prices))
             node.bound, left = self.ledger.prove(*proof, node.open_, node.complete)
         except PricesTooLarge:  # no prices at all prove something as well
             proof = (), np.empty(0, dtype=np.int64)
             node.bound, left = self.ledger.prove(*proof, node.open_, node.complete)
         node.proved.append(proof)
         node.open_ = self.ledger.remaining(node.bound, left, self._known, node.open_, node.complete)
+
+    def _with_payments(self, node: _Node, cuts: tuple[Cut, ...], prices: Integers) -> tuple[tuple[Cut, ...], Integers]:
+        """Sets whose weight is not used up are paid for by their subsets, whether they are in the program or not."""
+        _, left = self.ledger.prove(cuts, prices, node.open_, node.complete)
+        left[~node.open_] = 0
+        paying, payments, _ = self.facets.pay(left, node.open_)
+        return (*cuts, *paying), np.concatenate([prices, payments])
 
     def _in_nats(self, sets: Sets, values: Floats) -> float:
         """The weight of a solution."""
@@ -253,11 +299,9 @@ class _Search:
         return point
 
     def _look_for_tree(self, point: Floats) -> None:
-        """The point itself where it is whole, and now and then a tree near it."""
-        pairs = point[self._pairs]
-        if ((pairs < WHOLE) | (pairs > 1 - WHOLE)).all():
-            self.consider([(int(a), int(b)) for a, b in self.subsets.members(2)[pairs > 0.5]])
-        elif self.rounds % ROUNDS_PER_TREE == 0:
+        """The point itself where it is nearly whole, and now and then a tree near it."""
+        self.consider([(int(a), int(b)) for a, b in self.subsets.members(2)[point[self._pairs] > 0.5]])
+        if self.rounds % ROUNDS_PER_TREE == 0:
             self.consider(rounded(self.subsets, self.weights, point))
 
     def _most_split(self, point: Floats, node: _Node) -> Edge | None:

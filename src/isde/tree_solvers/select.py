@@ -32,7 +32,7 @@ def select_tree(scores: SubsetScores, max_block_size: int | None = None, solver:
     name = choose(solver, problem.task)
     found = solver_named(name).best(problem)
     if found.edges is not None:
-        return certify_tree(restricted, found.edges, found.gap, name)
+        return certify_tree(restricted, found.edges, found.gap, name, found.witness)
     # No tree is known that scores more than -inf; of those that do, a partition needs no separator.
     blocks = select_partition(restricted).partition
     edges = [edge for block in blocks for edge in combinations(block, 2)]

@@ -123,10 +123,16 @@ class Ledger:
         if (prices < 0).any() or not prices.astype(np.float64).sum() * 2.0**self.subsets.max_size < LARGEST_SUM:
             raise PricesTooLarge
         left, bound = self.values.copy(), self.alone
-        for start in range(0, len(cuts), CUTS_AT_ONCE):
-            some, paid = cuts[start : start + CUTS_AT_ONCE], prices[start : start + CUTS_AT_ONCE]
-            left -= paid @ self.sets.coefficients(some)
-            bound += sum(int(price) * cut.limit for cut, price in zip(some, paid, strict=True))
+        bound += sum(price * cut.limit for cut, price in zip(cuts, prices.tolist(), strict=True))
+        small = np.array([self._is_small(cut) for cut in cuts], dtype=np.bool_)
+        for number in np.flatnonzero(small).tolist():  # there are thousands of these, with two coefficients each
+            cut = cuts[number]
+            left[self.place(sorted(cut.base + cut.columns))] -= prices[number]
+            left[self.place(sorted(set(cut.base + cut.columns) - set(cut.held)))] += prices[number]
+        others = np.flatnonzero(~small)
+        for start in range(0, len(others), CUTS_AT_ONCE):
+            some = others[start : start + CUTS_AT_ONCE]
+            left -= prices[some] @ self.sets.coefficients([cuts[number] for number in some.tolist()])
         counted = np.where(open_, np.maximum(left, 0), 0)
         for edge in complete:
             counted[self.place(edge)] = left[self.place(edge)]
@@ -147,8 +153,13 @@ class Ledger:
         kept[self.place(edge)] = False
         return self.closed(kept)
 
-    def place(self, edge: Edge) -> int:
-        return self.subsets.index(edge) - self.subsets.n_columns
+    def place(self, columns: Iterable[int]) -> int:
+        """Where a set stands among all of them."""
+        return self.subsets.index(columns) - self.subsets.n_columns
+
+    def _is_small(self, cut: Cut) -> bool:
+        """Whether it says: a set is complete only if it is without one of its columns."""
+        return len(cut.held) == 1 < len(cut.columns) == 2 and 0 < len(cut.base) <= self.subsets.max_size - 2
 
     def closed(self, open_: Mask) -> Mask:
         """A set is open only if all its subsets are."""
