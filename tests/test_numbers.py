@@ -105,6 +105,9 @@ def test_digits_are_lost_in_proportion_to_the_condition(family, apart):
 def test_columns_that_are_not_rescaled_are_refused_where_squares_leave_float64(unit):
     with pytest.raises(InputError, match=r"Column 1 has values from .* whose squares leave float64: have it rescaled"):
         fit_blocks(rows_of(40) * unit, [(0, 1)], "stack", scale=None)
+    for marginal in ("kde", "stack", "gaussian"):
+        with pytest.raises(InputError, match="whose squares leave float64"):
+            score_subsets(rows_of(40) * unit, rows_of(12) * unit, max_block_size=2, marginal=marginal)
 
 
 @pytest.mark.parametrize("spreads", [0, 60])

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from isde.archive import Arrays, over, under, write_archive
 from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.contents import Layout, check_layout, checked_names, finite, positive
-from isde.data.checks import as_table, check_columns
+from isde.data.checks import as_table, check_columns, check_units
 from isde.data.table import default_names
 from isde.data.words import some
 from isde.errors import InputError
@@ -27,9 +27,6 @@ from isde.trees import NO_PARENT, Tree
 
 FARTHEST_RANGES = 1e145
 """Ranges of a column. Log-densities farther out would leave float64: such rows count as if they were here."""
-
-WIDEST_UNIT = 1e70
-"""Of a column that is not rescaled; the smallest is its inverse."""
 
 SCALE_NAMES = ("minmax", "standard")
 
@@ -52,7 +49,7 @@ class Scaling(FrozenArrays):
         """
         zero, low, width = np.zeros(X.shape[1]), X.min(axis=0), np.ptp(X, axis=0)
         if kind is None:
-            _check_units(X, width)
+            check_units(X)
             return cls(zero, np.ones(X.shape[1]))
         if kind == "minmax":
             return cls(zero if keep_zero else low, width)
@@ -75,17 +72,6 @@ class Scaling(FrozenArrays):
         """What each column adds to a log-density on the scaled data to give it in the data's units."""
         log_scale: Vector = np.log(self.scale)
         return -log_scale
-
-
-def _check_units(X: Matrix, width: Vector) -> None:
-    """Raise where a column that is not rescaled has values, or distances, whose squares leave float64."""
-    wrong = np.flatnonzero((np.abs(X).max(axis=0) > WIDEST_UNIT) | (width < 1 / WIDEST_UNIT))
-    if wrong.size:
-        c = int(wrong[0])
-        raise InputError(
-            f"Column {c + 1} has values from {X[:, c].min():.3g} to {X[:, c].max():.3g}, whose squares leave float64: "
-            "have it rescaled (scale='minmax'), or give it in other units."
-        )
 
 
 class DensityAlongTree:

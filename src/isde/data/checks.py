@@ -17,6 +17,9 @@ from isde.errors import InputError, warn
 TIED_SHARE = 0.05
 """Columns in which more than this share of the rows repeats an earlier value get a warning."""
 
+FARTHEST, NARROWEST = 1e70, 1e-140
+"""Values, and ranges, of a column that can be used as it stands; a rescaled one is far from both."""
+
 FAR_SPREADS = 20.0
 """Columns with a value farther than so many spreads (quartiles, as of a normal) from their median get a warning."""
 
@@ -100,6 +103,19 @@ def check_columns(X: Matrix, names: Sequence[str], *, ties: bool = True) -> None
             "leave such columns out, or add noise of the size of their rounding.",
         )
     _warn_duplicates(X, names)
+
+
+def check_units(X: Matrix) -> None:
+    """Raise where a column, as it stands, has values or distances whose squares leave float64."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    width = np.minimum(high, FARTHEST) - np.maximum(low, -FARTHEST)  # of finite ends: their difference may be none
+    wrong = np.flatnonzero((np.maximum(-low, high) > FARTHEST) | ((width > 0) & (width < NARROWEST)))
+    if wrong.size:
+        c = int(wrong[0])
+        raise InputError(
+            f"Column {c + 1} has values from {low[c]:.3g} to {high[c]:.3g}, whose squares leave float64: have it "
+            "rescaled (scale='minmax'), or give it in other units."
+        )
 
 
 def tied_columns(X: Matrix, names: Sequence[str]) -> tuple[str, ...]:

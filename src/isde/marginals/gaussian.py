@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.contents import Layout, covariances, places
+from isde.data.checks import check_units
 from isde.engine.jit import loop
 from isde.errors import InputError
 from isde.marginals.conditional import given_and_others
@@ -99,6 +100,7 @@ class GaussianMarginal:
 
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> tuple[Matrix, Matrix]:
         """Second moments of the rows to fit on, and of those to score about the *fitting* rows' mean."""
+        check_units(X_fit)
         centre = self._mean(X_fit)
         return second_moment(X_fit - centre), second_moment(X_score - centre)
 

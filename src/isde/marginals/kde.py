@@ -10,6 +10,7 @@ import numpy as np
 
 from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.contents import Layout, places, widths
+from isde.data.checks import check_units
 from isde.engine import direct, scoring, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.scoring import KernelRows
@@ -69,6 +70,7 @@ class KDEMarginal(TunedByFolds):
         return scoring.kernel_chunks(subsets)
 
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> KernelRows:
+        check_units(X_fit)
         return KernelRows.of(X_fit, X_score, contiguous_folds(len(X_fit), self.cv), BandwidthGrid.of(self.bandwidths))
 
     def score(self, rows: KernelRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:

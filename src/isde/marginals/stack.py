@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 
 from isde.arrays import FrozenArrays, IntVector, Matrix, Vector
 from isde.contents import Layout, check_sum, covariances, places, shares, widths
+from isde.data.checks import check_units
 from isde.engine import direct, stacking, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.mixtures import Mixtures
@@ -133,6 +134,7 @@ class StackMarginal(TunedByFolds):
         return cut_evenly(len(subsets), most=MOST_SUBSETS)
 
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> tuple[Matrix, Matrix]:
+        check_units(X_fit)
         return X_fit, X_score
 
     def score(self, rows: tuple[Matrix, Matrix], subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
