@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from isde.arrays import Matrix, Vector
 from isde.callbacks import CallbackSupport, heard_by_callbacks
 from isde.data.checks import tied_columns, warn_far_rows
 from isde.density import fit_product, scaling_for
-from isde.density_estimator import SubsetScoreEstimator
+from isde.density_estimator import SubsetScoreEstimator, kept_in_run
 from isde.errors import ISDEWarning, warn
 from isde.marginals import DEFAULT_MARGINAL
 from isde.partitions import RandomState
@@ -74,6 +75,10 @@ class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
         Draws the splits.
     verbose : int, default=0
         Above 0, progress goes to standard error.
+    checkpoint : str, Path or None, default=None
+        A folder that keeps scores as they come, and the model at the end (`isde.load`). The same call goes on from
+        there after a crash, a signal or a full disk; with a larger `max_block_size` or more splits it scores what is
+        new alone. Other data or parameters are refused.
 
     Attributes
     ----------
@@ -119,6 +124,7 @@ class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
+        checkpoint: str | Path | None = None,
     ) -> None:
         self.max_block_size = max_block_size
         self.marginal = marginal
@@ -132,8 +138,10 @@ class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @heard_by_callbacks
+    @kept_in_run
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> ISDE:
         """Score every subset, select the best partition, fit its blocks on all rows.
 
