@@ -213,11 +213,11 @@ def kept_in_run(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _described(value: Any) -> Any:
-    """A parameter as JSON, the same for the same value: floats in hexadecimal, objects by class and parameters."""
+    """A parameter as JSON, the same for the same value: objects by class and parameters."""
     if isinstance(value, bool | int | str | None):
         return value
     if isinstance(value, float | np.floating):
-        return float(value).hex()
+        return float(value)
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, list | tuple | np.ndarray):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -15,6 +17,7 @@ from isde.arrays import Vector, read_only
 from isde.data.table import default_names
 from isde.data.words import in_braces
 from isde.errors import InputError, warn
+from isde.files import whole_file
 from isde.subsets import Subset, SubsetFamily
 
 ALIGNED = ("scores", "bandwidths", "errors", "gain_errors", "charges")
@@ -169,21 +172,42 @@ class SubsetScores:
 
         if find_spec(backend) is None:
             raise InputError(f"backend={backend!r} is not installed: pip install {backend}, or name another one.")
-        frame = nw.from_dict(
-            {
-                "subset": [" ".join(map(str, subset)) for subset in self.subsets],
-                "columns": [", ".join(self.names[c] for c in subset) for subset in self.subsets],
-                "size": self.subsets.sizes.astype(np.int64),
-                "score": self.scores,
-                "error": self.errors,
-                "bandwidth": self.bandwidths,
-                "gain": self.gains,
-                "gain_error": self.gain_errors,
-                "charge": self.charges,
-            },
-            backend=backend,
-        )
-        return frame.to_native()
+        return nw.from_dict(self._columns(), backend=backend).to_native()
+
+    def _columns(self) -> dict[str, Any]:
+        """One row for each subset."""
+        return {
+            "subset": [" ".join(map(str, subset)) for subset in self.subsets],
+            "columns": [", ".join(self.names[c] for c in subset) for subset in self.subsets],
+            "size": self.subsets.sizes.astype(np.int64),
+            "score": self.scores,
+            "error": self.errors,
+            "bandwidth": self.bandwidths,
+            "gain": self.gains,
+            "gain_error": self.gain_errors,
+            "charge": self.charges,
+        }
+
+    def export(self, path: str | Path) -> None:
+        """Write `to_frame` as csv, or as parquet (with pyarrow), by the ending of the name; floats are exact."""
+        path = Path(path)
+        if path.suffix == ".parquet":
+            if find_spec("pyarrow") is None:
+                raise InputError("Parquet files need pyarrow: pip install 'isde[io]', or write csv.")
+            import pyarrow.parquet as pq
+
+            with whole_file(path) as file:
+                pq.write_table(self.to_frame("pyarrow"), file)
+        elif path.suffix == ".csv":
+            with whole_file(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+                writer = csv.writer(text)
+                columns = self._columns()
+                writer.writerow(columns)
+                writer.writerows(zip(*(_listed(values) for values in columns.values()), strict=True))
+                text.flush()
+                text.detach()
+        else:
+            raise InputError(f"{path} ends neither in .csv nor in .parquet: name it so.")
 
     def save(self, path: str | Path) -> None:
         """Write the table to one file; `isde.load` reads it."""
@@ -219,6 +243,10 @@ def warn_unsettled(scores: SubsetScores) -> None:
             f"The best bandwidth for {names} lies beyond the widest grid: repeated values or far outliers; "
             "leave the column out, transform it, or pass bandwidths=."
         )
+
+
+def _listed(values: Any) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else values
 
 
 def _as_subset(key: Any) -> Subset:
