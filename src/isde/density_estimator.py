@@ -182,9 +182,12 @@ class SubsetScoreEstimator(DensityEstimator):
         try:
             try:
                 self.save(folder / MODEL_FILE)
-            except InputError as error:
+            except InputError:
                 self.subset_scores_.save(folder / SCORES_FILE)
-                warn(f"{error} The scores are in {folder / SCORES_FILE}.")
+                warn(
+                    f"These blocks cannot be saved without pickle: {folder / SCORES_FILE} holds every score, and "
+                    "fit(X, subset_scores=...) fits the blocks again without scoring."
+                )
         except OSError as error:
             raise ResourceError(
                 f"{error.filename or folder / MODEL_FILE} cannot be written ({error.strerror or error}): the model is "
