@@ -199,13 +199,13 @@ class SubsetScores:
             with whole_file(path) as file:
                 pq.write_table(self.to_frame("pyarrow"), file)
         elif path.suffix == ".csv":
-            with whole_file(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+            columns = self._columns()
+            with whole_file(path) as file:
+                text = io.TextIOWrapper(file, encoding="utf-8", newline="")
                 writer = csv.writer(text)
-                columns = self._columns()
                 writer.writerow(columns)
                 writer.writerows(zip(*(_listed(values) for values in columns.values()), strict=True))
-                text.flush()
-                text.detach()
+                text.detach()  # which flushes; the file is closed by its owner
         else:
             raise InputError(f"{path} ends neither in .csv nor in .parquet: name it so.")
 

@@ -16,6 +16,7 @@ from isde.arrays import Matrix
 from isde.chance import all_margins, draw_chance
 from isde.data.checks import as_table
 from isde.data.table import default_names
+from isde.engine.grid import BandwidthGrid
 from isde.errors import ISDEWarning, PartialWarning
 from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
 from isde.marginals.marginal import Marginal, SubsetScorer
@@ -63,6 +64,7 @@ class Scoring:
         verbose: int = 0,
     ) -> Scoring:
         """From the parameters of `ISDE`; raises for those that do not go together."""
+        BandwidthGrid.of(bandwidths)  # refused before anything is scored, by whom it may concern later
         family = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
         alone = resolve_marginal("stack", bandwidths=bandwidths, cv=cv) if family.traits.by_ranks else family
         check_penalty(penalty, split, family)

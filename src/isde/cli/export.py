@@ -6,15 +6,16 @@ from pathlib import Path
 
 import click
 
-from isde.cli.options import debug_option
+from isde.cli.options import debug_option, json_option, print_json
 
 
 @click.command("export")
 @click.argument("run")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--overwrite", is_flag=True, help="Replace FILE.")
+@json_option
 @debug_option
-def command(run: str, file: Path, overwrite: bool) -> None:
+def command(run: str, file: Path, overwrite: bool, as_json: bool) -> None:
     """Write the score of every subset of RUN to FILE, csv or parquet by its ending: one row for each subset."""
     from isde.cli.runs import load_scores
     from isde.errors import InputError
@@ -27,4 +28,7 @@ def command(run: str, file: Path, overwrite: bool) -> None:
         raise InputError(f"{file.absolute().parent} is no folder: create it first, or write somewhere else.")
     scores = load_scores(run)
     scores.export(file)
+    if as_json:
+        print_json({"file": str(file), "n_subsets": len(scores)})
+        return
     click.echo(f"{len(scores):,} subsets written to {file}", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -64,10 +65,10 @@ def _check_place(folder: Path) -> None:
 
 def check_run(folder: Path, *, overwrite: bool) -> None:
     """The same for a folder that may hold a run to go on with."""
-    goes_on = (folder / MANIFEST_FILE).is_file()
+    goes_on = os.path.isfile(folder / MANIFEST_FILE)  # false, too, for a name that no file can have
     kept = STORE_FILES | {MODEL_FILE, SUMMARY_FILE, SCORES_FILE}
-    names = {entry.name for entry in folder.glob(".*.part")} if folder.is_dir() else set()
-    check_output(folder, overwrite=overwrite or goes_on, replaceable=kept | names)
+    left = {entry.name for entry in folder.glob(".*.part")} if goes_on else set()
+    check_output(folder, overwrite=overwrite or goes_on, replaceable=kept | left)
 
 
 def fit_in_run(model: ISDE, table: Table, run: RunFolder, *, overwrite: bool) -> ResourceError | None:

@@ -124,12 +124,17 @@ class RunFolder:
         agreed = asked if found is None else _together(self.path, found, asked)
         if agreed != found:
             self._write(agreed)
-        with AppendLog(self.path / LOG_FILE) as log:
-            if log.damaged or log.torn:
-                lost = log.damaged + log.torn
-                warn(f"{lost:,} bytes of {log.path} are damaged: what stood there is scored again, the rest is kept.")
-            sizes = tuple(size for size in agreed.sizes if size <= max_block_size)
-            yield RunStore(log, sizes)
+        log = None
+        try:
+            with AppendLog(self.path / LOG_FILE) as log:
+                if log.damaged:  # a torn end is what a killed process leaves
+                    n = log.damaged
+                    warn(f"{n:,} bytes of {log.path} are damaged: what stood there is scored again, not the rest.")
+                yield RunStore(log, tuple(size for size in agreed.sizes if size <= max_block_size))
+        except BaseException:
+            if found is None and (log is None or not log.keys()):
+                self.clear()  # a parameter that is wrong must not be held against the right one
+            raise
 
     def _write(self, manifest: Manifest) -> None:
         text = json.dumps(manifest.to_json(), indent=1) + "\n"

@@ -41,7 +41,7 @@ def hold(folder: Path) -> Iterator[Path]:
         yield folder
     finally:
         _held.reset(before)
-        if made and [entry.name for entry in folder.iterdir()] == [LOCK_FILE]:
+        if [entry.name for entry in folder.iterdir()] == [LOCK_FILE]:
             (folder / LOCK_FILE).unlink()
             _remove_empty(made)
         os.close(handle)
