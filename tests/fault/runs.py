@@ -1,109 +1,52 @@
-"""A run in a process of its own, which may be killed at any moment, and whether what it leaves goes on to the same end.
-
-The process counts what it scores in a file, and ends itself where it is told to: after so many seconds of scoring, or at
-the n-th call that changes a file, before or after it, or with half of what is written.
-"""
+"""Runs of `killable`, and whether what they leave goes on to the same end."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
-import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-SCRIPT = """
-import os, signal, sys, threading, time
-folder, counted, when, jobs = sys.argv[1:5]
 
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
+class Killable:
+    """Starts runs on the rows of one table."""
 
-from isde import files
-from isde.run import log
-from isde.run.store import LogStore
+    def __init__(self, process: subprocess.Popen[str], data: Path, **options: Any) -> None:
+        self.process, self.data = process, data
+        self.options = {"jobs": 2, "marginal": "kde", "splits": 12} | options
 
-if when.startswith("call "):
-    number, how = when.split()[1:]
-    calls = [0]
-
-    def wrapped(module, name):
-        function = getattr(module, name)
-
-        def counting(*arguments, **options):
-            calls[0] += 1
-            here = calls[0] == int(number)
-            if here and how == "before":
-                die()
-            if here and how == "half" and name == "write":
-                function(arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
-                die()
-            found = function(*arguments, **options)
-            if here:
-                die()
-            return found
-
-        setattr(module, name, counting)
-
-    for name in ("write", "fsync", "fdatasync", "ftruncate", "replace", "fdopen", "chmod"):
-        if hasattr(os, name):
-            wrapped(os, name)
-    log.SYNC_SECONDS = -1.0
-elif when != "never":
-    put = LogStore.put
-    begun = []
-
-    def first(self, key, found):
-        if not begun:
-            begun.append(key)
-            threading.Timer(float(when), die).start()
-        put(self, key, found)
-
-    LogStore.put = first
-
-from isde import ISDE, chance, score_tables
-chance.TABLES = 6
-score = score_tables.score_task
-
-def count(*arguments):
-    found = score(*arguments)
-    handle = os.open(counted, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    posix_write(handle, (arguments[-2].key + chr(10)).encode())
-    os.close(handle)
-    return found
-
-score_tables.score_task = count
-import posix
-posix_write = posix.write
-import numpy as np
-X = np.load(os.path.join(os.path.dirname(folder), "X.npy"))
-from sklearn.model_selection import ShuffleSplit
-split = ShuffleSplit(12, train_size=0.5, random_state=0)
-model = ISDE(3, marginal="MARGINAL", split=split, n_jobs=int(jobs), random_state=0, checkpoint=folder).fit(X)
-"""
+    def start(self, folder: Path, **how: Any) -> int:
+        """The exit code of a run, -9 where it was killed."""
+        job = {"seconds": None, "call": None, "how": None, "folder": str(folder), "data": str(self.data)}
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(self.options | job | how) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
 
 
-def write_rows(folder: Path) -> None:
+@contextmanager
+def killable(folder: Path, **options: Any) -> Iterator[Killable]:
     rng = np.random.default_rng(0)
     t = rng.normal(size=200)
-    X = np.column_stack([t, t + 0.4 * rng.normal(size=200), rng.normal(size=(200, 4))])
-    np.save(folder / "X.npy", X)
-
-
-def start(run: Path, when: str = "never", *, jobs: int = 2, marginal: str = "kde") -> int:
-    """The exit code of a run that dies as it is told to, or lives."""
-    code = textwrap.dedent(SCRIPT).replace("MARGINAL", marginal)
-    command = [sys.executable, "-W", "ignore", "-c", code, str(run), str(run) + ".counted", when, str(jobs)]
-    return subprocess.run(command, check=False, timeout=600).returncode
+    np.save(folder / "X.npy", np.column_stack([t, t + 0.4 * rng.normal(size=200), rng.normal(size=(200, 4))]))
+    command = [sys.executable, str(Path(__file__).with_name("killable.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield Killable(process, folder / "X.npy", **options)
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 def n_scored(run: Path) -> int:
-    """Chunks that all processes of a run scored, those of chance left out: tables of it are scored as one."""
-    counted = Path(f"{run}.counted")
-    return len(counted.read_text().splitlines()) if counted.exists() else 0
+    """Chunks that all processes of a run scored, those of the tables of chance among them."""
+    return Path(f"{run}.scored").stat().st_size
 
 
 def outcome(run: Path) -> dict[str, str]:
