@@ -16,10 +16,11 @@ import numpy as np
 
 from isde.arrays import Matrix
 from isde.data.words import in_braces
-from isde.errors import PartialWarning, warn
+from isde.errors import PartialWarning, ResourceError, warn
 from isde.marginals.marginal import SubsetScorer
 from isde.progress import Advance, progress_bar, say
 from isde.run.executors import Executor, ScoreTask, choose_executor
+from isde.run.memory import memory_there
 from isde.run.store import MemoryStore, Store
 from isde.run.work import Chunk, ChunkScores, Means, Report
 from isde.scores import ALIGNED, SubsetScores
@@ -28,6 +29,9 @@ from isde.subsets import Subset, SubsetFamily
 
 SPLITS_KEPT = 4
 """Splits whose rows are kept prepared: chunks come split by split, and few are under way at once."""
+
+TABLE_BYTES = 42
+"""Of a subset of a split, while the table of a model is made: scores, bandwidths, gains, what is averaged of them."""
 
 SAID = 8
 """Subsets that are named where several have no score."""
@@ -81,6 +85,21 @@ def score_models(
         average_scores(_by_split(model, tasks, store, len(splits), subsets, names), overlap)
         for model in range(scorer.n_models)
     ]
+
+
+def check_memory(subsets: SubsetFamily, n_splits: int, n_models: int, *, in_memory: bool) -> None:
+    """Raise `ResourceError`, before anything is allocated, for a table that this machine cannot hold."""
+    each = TABLE_BYTES * n_splits + (RESULT_BYTES * n_splits * n_models if in_memory else 0)
+    there, n = memory_there(), subsets.offsets[-1]
+    if n * each <= there:
+        return
+    k = subsets.max_size
+    fits = [size for size in range(1, k) if subsets.offsets[size + 1] * each <= there]
+    instead = f"use max_block_size={fits[-1]}, or fewer columns" if fits else "use fewer columns"
+    raise ResourceError(
+        f"max_block_size={k} with {subsets.n_columns:,} columns means {n:,} subsets, which need about "
+        f"{n * each / 2**30:,.0f} GB of memory, and there are {there / 2**30:,.0f} GB: {instead}."
+    )
 
 
 def plan_tasks(

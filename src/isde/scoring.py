@@ -26,7 +26,7 @@ from isde.penalties import check_penalty, penalized
 from isde.progress import say
 from isde.run.folder import RunFolder
 from isde.run.store import Part, Store
-from isde.score_tables import best_scores, score_models, with_columns
+from isde.score_tables import best_scores, check_memory, score_models, with_columns
 from isde.scores import SubsetScores
 from isde.splits import Split, draw_splits, resolve_split, split_key
 from isde.subsets import Subset, SubsetFamily
@@ -100,6 +100,7 @@ class Scoring:
     ) -> SubsetScores:
         """`score` with the splits given; `store` and `sizes` as in `score_models`."""
         subsets = SubsetFamily(X.shape[1], self.max_block_size)
+        check_memory(subsets, len(splits), self.marginal.n_models, in_memory=store is None)
         models = self._models(self.marginal, subsets, X, splits, names, self.verbose, _part(store, "table"), sizes)
         if self.alpha is not None and subsets.max_size > 1:
             models = self._charged(models, splits, self.alpha, len(X), _part(store, "chance"))

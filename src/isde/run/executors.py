@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
@@ -66,10 +67,10 @@ class LocalExecutor:
         if means.n_workers == self.n_workers:
             with workers(self.n_workers) as run:
                 for task in tasks:
-                    yield task, score(task, replace(means, run=run, report=report(task)))
+                    yield task, frugally(score, task, replace(means, run=run, report=report(task)))
             return
         numbered = do_in_processes if self._processes() else _do_in_threads
-        for number, found in numbered(score, tasks, means, self.n_workers):
+        for number, found in numbered(partial(frugally, score), tasks, means, self.n_workers):
             yield tasks[number], found
 
     def _processes(self) -> bool:
@@ -94,6 +95,17 @@ _cluster: ContextVar[Executor | None] = ContextVar("isde_cluster", default=None)
 def choose_executor(n_jobs: int | None, in_processes: bool = False, *, shares: bool = True) -> Executor:
     """The cluster in use, or workers of this machine."""
     return _cluster.get() or LocalExecutor(n_jobs, in_processes, shares)
+
+
+def frugally(score: ScoreTask[Task], task: Task, means: Means) -> ChunkScores:
+    """Score with the memory allowed, or, where that is not there, with half of it, and half of that."""
+    while True:
+        try:
+            return score(task, means)
+        except MemoryError:
+            if means.memory < LEAST_MEMORY:
+                raise
+            means = replace(means, memory=means.memory // 2)
 
 
 def _do_in_threads(

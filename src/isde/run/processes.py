@@ -13,11 +13,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
+from joblib._parallel_backends import LokyBackend
 from joblib.externals.loky.process_executor import BrokenProcessPool
+from joblib.parallel import get_active_backend
 
 from isde.errors import ISDEError
 
@@ -40,8 +43,8 @@ def do_in_processes(
             # Those under way when a process died, each by itself; then all others together.
             blamed = next((number for number in left if deaths[number]), None)
             some = {blamed: left[blamed]} if blamed is not None else left
-            pool = Parallel(n_jobs=max(2, n_workers), prefer="processes", return_as="generator_unordered")
-            calls = (delayed(_noted)(score, i, task, means, folder, os.getpid()) for i, task in dict(some).items())
+            pool = _pool(max(2, n_workers))
+            calls = (delayed(_noted)(score, i, task, means, folder) for i, task in dict(some).items())
             n_left = len(left)
             try:
                 for number, found in pool(calls):
@@ -64,10 +67,15 @@ def do_in_processes(
                     ) from error
 
 
-def _noted(
-    score: Callable[[Any, Any], Any], number: int, task: Any, means: Any, folder: str, parent: int
-) -> tuple[int, Any]:
-    _end_with(parent)
+def _pool(n_workers: int) -> Any:
+    """Processes that end with this one, where they are joblib's own."""
+    backend, _ = get_active_backend(prefer="processes")
+    watching = {"backend": "loky", "initializer": _end_with, "initargs": (os.getpid(),)}
+    with parallel_config(**watching) if isinstance(backend, LokyBackend) else nullcontext():
+        return Parallel(n_jobs=n_workers, prefer="processes", return_as="generator_unordered")
+
+
+def _noted(score: Callable[[Any, Any], Any], number: int, task: Any, means: Any, folder: str) -> tuple[int, Any]:
     note = Path(folder) / str(number)
     note.touch()
     found = score(task, means)
@@ -75,19 +83,12 @@ def _noted(
     return number, found
 
 
-_watching: set[int] = set()
-
-
 def _end_with(parent: int) -> None:
-    """A process whose run was killed would go on with what it was sent, and then wait for ever."""
-    if parent in _watching or parent == os.getpid():
-        return
-    _watching.add(parent)
+    """A process whose run was killed would go on with what it was sent, and then wait for minutes."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(WATCH_SECONDS)
         os._exit(1)
 
-    if os.getppid() == parent:  # it may have been started by another process on its behalf
-        threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
