@@ -279,7 +279,7 @@ def test_the_summary_says_where_a_run_comes_from(data, tmp_path):
     chosen = {"marginal": "gaussian", "columns": ["x", "z"], "seed": 3, "folds": 5, "separator": None, "alpha": "auto"}
     assert chosen.items() <= summary["options"].items()
     others = {option.name for option in main.get_command(None, "fit").params} - set(summary["options"])
-    assert others == {"data", "output", "overwrite", "as_json", "quiet", "debug"}
+    assert others == {"data", "output", "overwrite", "cluster", "as_json", "quiet", "debug"}
 
 
 @pytest.mark.parametrize(

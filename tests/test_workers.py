@@ -235,7 +235,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_sentence_and_it_goes_on_with_m
 
 
 def test_a_table_that_no_machine_holds_is_refused_before_anything_is_allocated(rng):
-    X = rng.normal(size=(6, 5000))
+    X = rng.uniform(size=(20, 5000))
     with pytest.raises(ResourceError, match="max_block_size=3 with 5,000 columns means 20,833,337,500 subsets") as said:
         ISDE(3, marginal="gaussian", split="paper").fit(X)
     instead = r"need about [\d,]+ GB of memory, and there are [\d,]+ GB: use max_block_size=[12], or fewer columns"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         random_partition,
         random_walk,
     )
+    from isde.run.clusters import cluster
     from isde.scores import SubsetScores
     from isde.scoring import score_subsets
     from isde.selection import Selection
@@ -39,6 +40,7 @@ _HOMES = {
     "Selection": "selection",
     "SubsetScores": "scores",
     "best_partitions": "solvers",
+    "cluster": "run.clusters",
     "count_partitions": "partitions",
     "edit_distance": "partitions",
     "enumerate_partitions": "partitions",
@@ -65,6 +67,7 @@ __all__ = [
     "Selection",
     "SubsetScores",
     "best_partitions",
+    "cluster",
     "count_partitions",
     "edit_distance",
     "enumerate_partitions",

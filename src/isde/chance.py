@@ -38,7 +38,8 @@ from isde.arrays import Matrix, Vector
 from isde.data.table import default_names
 from isde.errors import ISDEError, ISDEWarning
 from isde.marginals.marginal import SubsetScorer
-from isde.run.executors import LocalExecutor, choose_executor
+from isde.run.clusters import choose_executor
+from isde.run.executors import LocalExecutor
 from isde.run.store import MemoryStore, Store
 from isde.run.work import ChunkScores, Means
 from isde.score_tables import score_models

@@ -19,7 +19,8 @@ from isde.data.words import in_braces
 from isde.errors import PartialWarning, ResourceError, warn
 from isde.marginals.marginal import SubsetScorer
 from isde.progress import Advance, progress_bar, say
-from isde.run.executors import Executor, ScoreTask, choose_executor
+from isde.run.clusters import choose_executor
+from isde.run.executors import Executor, ScoreTask
 from isde.run.memory import memory_there
 from isde.run.store import MemoryStore, Store
 from isde.run.work import Chunk, ChunkScores, Means, Report

@@ -29,6 +29,11 @@ from isde.cli.options import (
     "[default: show it, write nothing]",
 )
 @click.option("--overwrite", is_flag=True, help="Begin anew in a folder that holds an earlier run.")
+@click.option(
+    "--cluster",
+    help="Where to score: tcp://HOST:PORT of a Dask scheduler, local (Dask on this machine) or ray.  "
+    "[default: threads of this machine]",
+)
 @fit_options
 @table_options
 @json_option
@@ -38,6 +43,7 @@ def command(
     data: Path,
     output: Path | None,
     overwrite: bool,
+    cluster: str | None,
     reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
@@ -58,6 +64,7 @@ def command(
     )
     from isde.data.readers import read_table
     from isde.errors import ResourceError
+    from isde.run.clusters import cluster as use_cluster
     from isde.run.folder import run_folder
 
     verbose = 0 if quiet else 1
@@ -69,10 +76,11 @@ def command(
     with nullcontext() if output is None else run_folder(output) as run:
         table = read_table(data, **reading, verbose=verbose)
         check_split(settings["fit_rows"], settings["score_rows"], len(table.X))
-        if run is None:
-            model.fit(table)
-        else:
-            failed = fit_in_run(model, table, run, overwrite=overwrite)
+        with nullcontext() if cluster is None else use_cluster(cluster, settings["jobs"]):
+            if run is None:
+                model.fit(table)
+            else:
+                failed = fit_in_run(model, table, run, overwrite=overwrite)
         about = provenance(model, table, settings | reading) | {"data": str(data)}
         summary = summarize(model) | {"held_out": held_out_of(model, table.X)} | about
         if run is not None:

@@ -1,4 +1,4 @@
-"""Who does the work: chunks one after the other, or by joblib's threads or processes, or by a cluster.
+"""Who does the work: chunks one after the other, or by joblib's threads or processes; clusters have files of their own.
 
 Where there are many chunks, workers take one each; where there are few, all workers share each in turn. Results do not
 depend on it: a chunk gives the same bits whoever does it.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -81,20 +80,12 @@ class LocalExecutor:
     @property
     def n_workers(self) -> int:
         """Workers there are, within the memory allowed."""
-        return max(1, min(effective_n_jobs(self.n_jobs), _memory_allowed() // LEAST_MEMORY))
+        return max(1, min(effective_n_jobs(self.n_jobs), memory_allowed() // LEAST_MEMORY))
 
     def means(self, n_tasks: int) -> Means:
         apart = self.in_processes or not self.shares or n_tasks >= CHUNKS_PER_WORKER * self.n_workers
         at_once = self.n_workers if apart else 1
-        return Means(n_workers=self.n_workers // at_once, memory=_memory_allowed() // at_once)
-
-
-_cluster: ContextVar[Executor | None] = ContextVar("isde_cluster", default=None)
-
-
-def choose_executor(n_jobs: int | None, in_processes: bool = False, *, shares: bool = True) -> Executor:
-    """The cluster in use, or workers of this machine."""
-    return _cluster.get() or LocalExecutor(n_jobs, in_processes, shares)
+        return Means(n_workers=self.n_workers // at_once, memory=memory_allowed() // at_once)
 
 
 def frugally(score: ScoreTask[Task], task: Task, means: Means) -> ChunkScores:
@@ -119,7 +110,8 @@ def _numbered(score: ScoreTask[Task], number: int, task: Task, means: Means) -> 
     return number, score(task, means)
 
 
-def _memory_allowed() -> int:
+def memory_allowed() -> int:
+    """Bytes of scikit-learn's `working_memory`."""
     return int(get_config()["working_memory"] * 2**20)
 
 
