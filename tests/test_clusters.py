@@ -144,36 +144,17 @@ def test_no_scheduler_is_said_in_a_sentence(X):
 
 def test_a_lost_scheduler_ends_the_run_which_goes_on_elsewhere(tmp_path):
     pytest.importorskip("distributed", reason="the extra dask is not installed")
-    rng = np.random.default_rng(0)
-    np.savetxt(
-        tmp_path / "data.csv", rng.normal(size=(400, 12)), delimiter=",", header=",".join("abcdefghijkl"), comments=""
-    )
+    names, rows = "abcdefghijkl", np.random.default_rng(0).normal(size=(400, 12))
+    np.savetxt(tmp_path / "data.csv", rows, delimiter=",", header=",".join(names), comments="")
     environment = os.environ | {"PYTHONPATH": str(Path(isde.__file__).parents[1])}
     options = {"cwd": tmp_path, "env": environment, "stderr": subprocess.PIPE, "text": True}
-    fit = [
-        sys.executable,
-        "-m",
-        "isde",
-        "fit",
-        "data.csv",
-        "-o",
-        "run",
-        "--marginal",
-        "stack",
-        "-k",
-        "2",
-        "--jobs",
-        "2",
-    ]
-    dask = [sys.executable, "-m", "dask"]
-    with subprocess.Popen(
-        [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"], **options
-    ) as scheduler:
+    fit = [sys.executable, "-m", "isde", "fit", "data.csv", "-o", "run", "--marginal", "stack", "-k", "2"]
+    start = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    with subprocess.Popen(start, **options) as scheduler:
         address = next(found[0] for line in scheduler.stderr if (found := re.search(r"tcp://127.0.0.1:\d+", line)))
         threading.Thread(target=scheduler.stderr.read, daemon=True).start()
-        worker = subprocess.Popen(
-            [*dask, "worker", address, "--nthreads", "1", "--no-dashboard"], **options | {"stderr": None}
-        )
+        join = [sys.executable, "-m", "dask", "worker", address, "--nthreads", "1", "--no-dashboard"]
+        worker = subprocess.Popen(join, **options | {"stderr": subprocess.DEVNULL})
         try:
             with subprocess.Popen([*fit, "--cluster", address], stdout=subprocess.PIPE, **options) as run:
                 log = tmp_path / "run" / LOG_FILE

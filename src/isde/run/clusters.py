@@ -44,12 +44,26 @@ def cluster(where: str, n_jobs: int | None = -1) -> Iterator[None]:
     "ray" the Ray cluster of RAY_ADDRESS, or one of `n_jobs` processes here. What is sent to a cluster is pickled:
     whoever can connect to its scheduler can run code on it.
     """
-    with _ray(n_jobs) if where == "ray" else _dask(where, n_jobs) as executor:
+    with _silenced(), _ray(n_jobs) if where == "ray" else _dask(where, n_jobs) as executor:
         before = _in_use.set(executor)
         try:
             yield
         finally:
             _in_use.reset(before)
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """What clusters log of lost connections, pages of it, is said in a sentence where it matters."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "asyncio", "tornado.application")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager

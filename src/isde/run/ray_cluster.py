@@ -1,10 +1,11 @@
 """Chunks as plain Ray tasks: few ahead of its workers, the rows put into its object store once.
 
-Ray does a task again whose worker died. (joblib's Ray backend does not: it ends with its first lost worker.)
+A task whose worker died is sent again. (joblib's Ray backend does not do that: it ends with its first lost worker.)
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,8 +41,8 @@ class RayExecutor:
         import ray
         from ray.exceptions import RayError, RayTaskError, WorkerCrashedError
 
-        do = ray.remote(num_cpus=1, max_retries=MOST_DEATHS - 1)(_do)
-        means, waiting = self.means(len(tasks)), list(range(len(tasks)))[::-1]
+        do = ray.remote(num_cpus=1, max_retries=0)(_do)
+        means, waiting, deaths = self.means(len(tasks)), list(range(len(tasks)))[::-1], Counter[int]()
         placed, under_way = ray.put((score, list(tasks))), dict[Any, int]()
         try:
             while waiting or under_way:
@@ -53,6 +54,10 @@ class RayExecutor:
                     try:
                         found: ChunkScores | None = ray.get(done)
                     except WorkerCrashedError:
+                        deaths[number] += 1
+                        if deaths[number] < MOST_DEATHS:
+                            waiting.append(number)
+                            continue
                         found = None
                     except RayTaskError as error:
                         raise error.cause from error
