@@ -191,6 +191,7 @@ def test_a_cluster_that_is_not_installed_is_named(monkeypatch):
 def ray_here():
     ray = pytest.importorskip("ray", reason="the extra ray is not installed")
     place = str(Path(__file__).parent)
+    os.environ.setdefault("RAY_worker_niceness", "0")  # as `cluster` does
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False,
              runtime_env={"env_vars": {"PYTHONPATH": f"{Path(isde.__file__).parents[1]}:{place}"}})  # fmt: skip
     yield ray

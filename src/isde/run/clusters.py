@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -44,7 +45,7 @@ def cluster(where: str, n_jobs: int | None = -1) -> Iterator[None]:
     "ray" the Ray cluster of RAY_ADDRESS, or one of `n_jobs` processes here. What is sent to a cluster is pickled:
     whoever can connect to its scheduler can run code on it.
     """
-    with _silenced(), _ray(n_jobs) if where == "ray" else _dask(where, n_jobs) as executor:
+    with _ray(n_jobs) if where == "ray" else _dask(where, n_jobs) as executor:
         before = _in_use.set(executor)
         try:
             yield
@@ -54,8 +55,9 @@ def cluster(where: str, n_jobs: int | None = -1) -> Iterator[None]:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """What clusters log of lost connections, pages of it, is said in a sentence where it matters."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "asyncio", "tornado.application")]
+    """What Dask logs of lost connections, pages of it, is said in a sentence where it matters."""
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in ("distributed", "tornado")]
+    loggers = [logging.getLogger(name) for name in (*names, "asyncio")]  # each has a level of its own
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)
@@ -75,15 +77,17 @@ def _dask(where: str, n_jobs: int | None) -> Iterator[Executor]:
         workers = {"n_workers": effective_n_jobs(n_jobs), "threads_per_worker": 1}
         # Nobody else can connect, and no page is served.
         alone = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": logging.ERROR}
-        with LocalCluster(**alone, **workers) as own, Client(own) as client:
+        with _silenced(), LocalCluster(**alone, **workers) as own, Client(own) as client:
             yield DaskExecutor(client)
         return
-    try:
-        client = Client(where, timeout=10, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(f"No Dask scheduler answers at {where!r} ({error}): start one, or use 'local'.") from error
-    with client:
-        yield DaskExecutor(client)
+    with _silenced():
+        try:
+            client = Client(where, timeout=10, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            why = f"No Dask scheduler answers at {where!r} ({error})"
+            raise ClusterError(f"{why}: start one, or use 'local'.") from error
+        with client:
+            yield DaskExecutor(client)
 
 
 @contextmanager
@@ -93,6 +97,7 @@ def _ray(n_jobs: int | None) -> Iterator[Executor]:
 
     started = not ray.is_initialized()
     if started:
+        os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's own 15 starves workers where anything else runs
         try:
             ray.init(num_cpus=effective_n_jobs(n_jobs), include_dashboard=False, log_to_driver=False)
         except ValueError:  # RAY_ADDRESS names a cluster, which has its own number of cores
