@@ -8,7 +8,7 @@ else
 endif
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow fault lint bench picture clean
+.PHONY: demo test test-slow test-cluster fault lint bench picture clean
 
 demo: $(READY)
 	$(BIN)/isde demo
@@ -19,6 +19,11 @@ test: lint
 # Minutes: optima of large tables against other solvers' (tests/golden), every item of the paper at its quick setting.
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+# Real Dask and Ray clusters on this machine. `make test` runs the same where they are installed, and skips by name else.
+test-cluster: $(READY)
+	$(BIN)/python -m pip install --quiet --editable ".[dask,ray]"
+	$(BIN)/python -m pytest -m cluster
 
 # Many minutes: files cut, changed and made to harm, processes killed; a table of what was tried, survived and lost.
 fault: $(READY)
@@ -45,6 +50,7 @@ picture: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/bench_engine.py
 	$(BIN)/python benchmarks/bench_selection.py
+	$(BIN)/python benchmarks/scaling.py
 
 clean:
 	$(PYTHON) -c "import shutil; shutil.rmtree('$(VENV)', ignore_errors=True)"

@@ -243,7 +243,7 @@ class Recorder:
     def warn_few_rows(self, n_fit):
         pass
 
-    def chunks(self, subsets):
+    def chunks(self, subsets, above=0):
         return [Chunk(f"model {model}", len(subsets), 1.0, model) for model in (0, 1)]
 
     def prepare(self, X_fit, X_score):

@@ -1,16 +1,19 @@
 """The command line: results on standard output, talk on standard error, one sentence and an exit code on misuse."""
 
 import csv
+import errno
 import gzip
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -18,14 +21,17 @@ import isde
 from fcs_files import write_fcs
 from isde import ISDE, best_partitions, load, synthetic, worst_partitions
 from isde.cli import COMMANDS, main
+from isde.cli.exit_codes import EXIT_CODES
 from isde.cli.options import split_names
 from isde.data.words import join_names
-from isde.errors import InputError
+from isde.errors import CheckpointError, ClusterError, InputError, PartialWarning, ResourceError, warn
+from isde.run.folder import run_folder
 from isde.synthetic import demo_table
 from oracles import ROUNDING
 
 NAMES = ["x", "y", "z"]
 MODEL, SUMMARY = "model.isde", "summary.json"
+KEPT = {MODEL, SUMMARY, "manifest.json", "scores.log", "lock"}
 
 
 @pytest.fixture
@@ -72,9 +78,9 @@ def spawn(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
 
 
-def refusal(result):
-    """The one sentence of a refused call: exit code 2, nothing on standard output, no traceback."""
-    assert result.exit_code == 2, result.output
+def refusal(result, code=2):
+    """The one sentence of a refused call: its exit code, nothing on standard output, no traceback."""
+    assert result.exit_code == code, result.output
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
     lines = [line for line in result.stderr.splitlines() if line.startswith("Error:")]
@@ -175,7 +181,7 @@ def test_fit_writes_the_model_that_the_estimator_finds(data, tmp_path):
     assert {b["bandwidth"] for b in summary["blocks"]} == {None}  # a stack has several
     assert summary["independence_score"] == pytest.approx(sum(expected.subset_scores_.scores[:3]), abs=ROUNDING)
     assert (summary["n_rows"], summary["n_columns"], summary["n_subsets"]) == (150, 3, 7)
-    assert snapshot(tmp_path / "run").keys() == {MODEL, SUMMARY}
+    assert snapshot(tmp_path / "run").keys() == KEPT
     assert json.loads((tmp_path / "run" / SUMMARY).read_text(encoding="utf-8")) == summary
 
 
@@ -262,7 +268,7 @@ def test_the_parents_of_the_output_are_made_and_gone_where_the_fit_fails(data, t
     refusal(call("fit", tmp_path / "no.csv", "-o", folder))
     assert snapshot(tmp_path) == before
     assert call("fit", data, "-o", folder, "--marginal", "gaussian", "--jobs", 1).exit_code == 0
-    assert snapshot(folder).keys() == {MODEL, SUMMARY}
+    assert snapshot(folder).keys() == KEPT
     assert [p.name for p in folder.parent.iterdir()] == ["run"]
 
 
@@ -276,7 +282,7 @@ def test_the_summary_says_where_a_run_comes_from(data, tmp_path):
     chosen = {"marginal": "gaussian", "columns": ["x", "z"], "seed": 3, "folds": 5, "separator": None, "alpha": "auto"}
     assert chosen.items() <= summary["options"].items()
     others = {option.name for option in main.get_command(None, "fit").params} - set(summary["options"])
-    assert others == {"data", "output", "page", "overwrite", "as_json", "quiet", "debug"}
+    assert others == {"data", "output", "page", "overwrite", "cluster", "as_json", "quiet", "debug"}
 
 
 @pytest.mark.parametrize(
@@ -635,12 +641,127 @@ def test_an_empty_folder_is_used(data, tmp_path):
 def test_an_earlier_run_is_replaced_only_when_told_so(data, run):
     before = snapshot(run)
     again = ["fit", data, "-o", run, "--marginal", "gaussian", "--jobs", 1, "-k", 1]
-    assert "--overwrite" in refusal(call(*again))
+    message = refusal(call(*again), code=4)
+    assert message.startswith(f"Error: {run} was begun with --max-block-size 3, and --max-block-size 1 is smaller")
+    assert message.endswith("give another folder, or --overwrite.")
     assert snapshot(run) == before
     assert call(*again, "--overwrite").exit_code == 0
     assert isde.load(run).max_block_size == 1
-    assert snapshot(run).keys() == {MODEL, SUMMARY}
+    assert snapshot(run).keys() == KEPT
     assert not [p for p in run.parent.iterdir() if p.name.endswith(".part")]
+
+
+def test_a_run_made_before_there_were_logs_is_replaced_only_when_told_so(data, run):
+    for name in ("manifest.json", "scores.log", "lock"):
+        (run / name).unlink()
+    before = snapshot(run)
+    again = ["fit", data, "-o", run, "--marginal", "gaussian", "--jobs", 1]
+    assert "--overwrite" in refusal(call(*again))
+    assert snapshot(run) == before
+    assert call(*again, "--overwrite").exit_code == 0
+    assert snapshot(run).keys() == KEPT
+
+
+def test_the_same_command_goes_on_and_says_how_much_was_there(data, run):
+    before = snapshot(run)
+    again = ["fit", data, "-o", run, "--marginal", "gaussian", "--jobs", 1]
+    result = call(*again)
+    assert result.exit_code == 0
+    assert "100% of the subsets were scored before (20 of 20 chunks)" in result.stderr
+    assert snapshot(run) == before
+    (run / "scores.log").write_bytes(before["scores.log"][:-1])
+    (run / MODEL).unlink()
+    result = call(*again)
+    assert "of the subsets were scored before (19 of 20 chunks)" in result.stderr
+    assert "bytes of" in result.stderr
+    assert {name: data for name, data in snapshot(run).items() if name != "scores.log"} == {
+        name: data for name, data in before.items() if name != "scores.log"
+    }
+
+
+def test_a_folder_in_use_is_refused_at_once(data, run):
+    with run_folder(run):
+        code = "import sys; from isde.cli import main; main(prog_name='isde')"
+        result = subprocess.run(
+            [sys.executable, "-c", code, "fit", data, "-o", run, "--marginal", "gaussian"],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert result.returncode == 4
+    assert result.stderr.startswith(f"Error: {run} is in use by process {os.getpid()} on ")
+
+
+def test_export_writes_every_subset_with_its_exact_score(run, tmp_path):
+    scores = isde.load(run).subset_scores_
+    for ending in ("csv", "parquet"):
+        file = tmp_path / f"scores.{ending}"
+        result = call("export", run, file)
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert f"7 subsets written to {file}" in result.stderr
+        assert "exists: give another name, or --overwrite" in refusal(call("export", run, file))
+        assert call("export", run, file, "--overwrite").exit_code == 0
+    table = pq.read_table(tmp_path / "scores.parquet").to_pydict()
+    with open(tmp_path / "scores.csv", newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["columns"] for row in rows] == table["columns"] == ["x", "y", "z", "x, y", "x, z", "y, z", "x, y, z"]
+    for name, values in (("score", scores.scores), ("gain", scores.gains), ("charge", scores.charges)):
+        assert np.array(table[name]).tobytes() == values.tobytes()
+        assert np.array([float(row[name]) for row in rows]).tobytes() == values.tobytes()
+    assert "ends neither in .csv nor in .parquet" in refusal(call("export", run, tmp_path / "scores.txt"))
+    assert "is no folder" in refusal(call("export", run, tmp_path / "no" / "scores.csv"))
+
+
+def test_a_stopped_command_says_so_by_its_exit_code(data, monkeypatch):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        monkeypatch.setattr(ISDE, "fit", lambda *_, number=number: os.kill(os.getpid(), number))
+        handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+        result = call("fit", data)
+        assert (result.exit_code, result.stdout) == (128 + number, "")
+        assert result.stderr == "\nStopped.\n"
+        assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (MemoryError("Unable to allocate 155. GiB"), 5),
+        (OSError(errno.ENOSPC, "No space left on device"), 5),
+        (OSError(errno.ENOENT, "No such file or directory"), 1),
+        (InputError("no"), 2),
+        (TypeError("no"), 2),
+        (CheckpointError("no"), 4),
+        (ResourceError("no"), 5),
+        (ClusterError("no"), 5),
+        (RuntimeError("no"), 1),
+    ],
+    ids=repr,
+)
+def test_every_family_of_errors_has_its_exit_code(data, monkeypatch, error, code):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(ISDE, "fit", fail)
+    refusal(call("fit", data), code)
+
+
+def test_the_table_of_exit_codes_in_the_docs_is_that_of_the_program():
+    text = (Path(__file__).parents[1] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    for code, (meaning, families) in EXIT_CODES.items():
+        assert f"| {code} | {meaning} | {families} |" in text
+
+
+@pytest.mark.filterwarnings("default::isde.errors.PartialWarning")
+def test_what_has_no_score_is_named_and_the_exit_code_says_partial(data, monkeypatch, tmp_path):
+    fit = ISDE.fit
+
+    def without_some(self, *arguments):
+        warn("Scoring {x, y} ended the process", PartialWarning)
+        return fit(self, *arguments)
+
+    monkeypatch.setattr(ISDE, "fit", without_some)
+    result = call("fit", data, "--marginal", "gaussian", "--jobs", 1, "-o", tmp_path / "run")
+    assert result.exit_code == 3
+    assert "Warning: Scoring {x, y} ended the process" in result.stderr
+    assert isinstance(isde.load(tmp_path / "run"), ISDE)
 
 
 def test_a_failed_fit_leaves_the_earlier_run_as_it_was(run, tmp_path):
@@ -650,21 +771,35 @@ def test_a_failed_fit_leaves_the_earlier_run_as_it_was(run, tmp_path):
     assert snapshot(tmp_path) == before
 
 
-@pytest.mark.parametrize("what", ["is_file", "is_dir"])
-def test_writing_that_fails_leaves_the_earlier_run_as_it_was(data, run, tmp_path, monkeypatch, what):
+@pytest.mark.parametrize("what", [MODEL, SUMMARY])
+def test_a_disk_that_is_full_after_the_fit_takes_nothing_away(data, tmp_path, monkeypatch, what):
     replace = os.replace
 
-    def fail(source, target):
-        if getattr(Path(source), what)():
-            raise OSError("disk full")
+    def full(source, target):
+        if Path(target).name == what:
+            raise OSError(errno.ENOSPC, "No space left on device")
         replace(source, target)
 
-    before = snapshot(tmp_path)
-    monkeypatch.setattr(os, "replace", fail)
-    result = call("fit", data, "-o", run, "--overwrite", "--marginal", "gaussian", "--jobs", 1)
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.splitlines()[-1] == "Error: disk full"
-    assert snapshot(tmp_path) == before
+    fit = ["fit", data, "--marginal", "gaussian", "--jobs", 1]
+    monkeypatch.setattr(os, "replace", full)
+    result = call(*fit, "-o", tmp_path / "run")
+    assert result.exit_code == 5
+    assert result.stdout == call(*fit).stdout
+    message = result.stderr.splitlines()[-1]
+    assert message.startswith(f"Error: {tmp_path / 'run' / what} cannot be written (No space left on device)")
+    assert not list((tmp_path / "run").glob(".*"))
+    monkeypatch.undo()
+    assert "100% of the subsets were scored before" in call(*fit, "-o", tmp_path / "run").stderr
+    assert snapshot(tmp_path / "run").keys() == KEPT
+
+
+def test_a_disk_that_is_full_before_the_fit_scores_nothing(data, tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    result = call("fit", data, "-o", tmp_path / "run", "--marginal", "gaussian", "--jobs", 1)
+    assert "manifest.json cannot be written (No space left on device): nothing was scored." in refusal(result, code=5)
 
 
 def test_what_is_no_run_is_refused(data, run, tmp_path):

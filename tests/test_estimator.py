@@ -287,6 +287,7 @@ def test_cloning_keeps_every_parameter():
         "solver": "milp",
         "n_jobs": 2,
         "random_state": 7,
+        "checkpoint": "run/",
         "verbose": 0,
     }
     model = ISDE(**params)

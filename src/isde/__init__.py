@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         random_partition,
         random_walk,
     )
+    from isde.run.clusters import cluster
     from isde.scores import SubsetScores
     from isde.scoring import score_subsets
     from isde.selection import Selection
@@ -45,6 +46,7 @@ _HOMES = {
     "TreeISDE": "tree_estimator",
     "TreeSelection": "tree_selection",
     "best_partitions": "solvers",
+    "cluster": "run.clusters",
     "count_partitions": "partitions",
     "edit_distance": "partitions",
     "enumerate_partitions": "partitions",
@@ -75,6 +77,7 @@ __all__ = [
     "TreeISDE",
     "TreeSelection",
     "best_partitions",
+    "cluster",
     "count_partitions",
     "edit_distance",
     "enumerate_partitions",

@@ -48,9 +48,14 @@ def write_archive(path: str | Path, kind: str, header: Mapping[str, Any], arrays
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is no folder: create it first, or save somewhere else.")
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(HEADER, json.dumps(top, indent=1, allow_nan=False))
+        archive.writestr(_undated(HEADER), json.dumps(top, indent=1, allow_nan=False))
         for name, data in members.items():
-            archive.writestr(f"{name}.npy", data)
+            archive.writestr(_undated(f"{name}.npy"), data)
+
+
+def _undated(name: str) -> zipfile.ZipInfo:
+    """A member without the time: the same content is the same file, to the bit."""
+    return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
 
 
 def read_archive(path: str | Path) -> tuple[str, dict[str, Any], Arrays]:

@@ -23,24 +23,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from hashlib import blake2b
 from math import comb
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from isde.arrays import Matrix, Vector
 from isde.data.table import default_names
-from isde.errors import ISDEWarning
+from isde.errors import ISDEError, ISDEWarning
 from isde.marginals.marginal import SubsetScorer
+from isde.run.clusters import choose_executor
+from isde.run.executors import LocalExecutor
+from isde.run.store import MemoryStore, Store
+from isde.run.work import ChunkScores, Means
 from isde.score_tables import score_models
 from isde.scores import SubsetScores
 from isde.solvers.dominance import best_divisions
-from isde.splits import Split, draw_splits, resolve_split
+from isde.splits import Split, draw_splits, resolve_split, split_key
 from isde.subsets import SubsetFamily
 
 TABLES = 40
@@ -82,6 +87,7 @@ class Chance:
     n_scored: int  # rows of a table that any split scores
     n_columns: int  # of a table
     margins: tuple[tuple[tuple[Vector, ...], ...], ...]  # by model, size from 2 on and kind; largest first, nats a row
+    counts: tuple[tuple[int, ...], ...] | None = None  # how many there were, by size and kind; None: all are in margins
 
     def charges(self, subsets: SubsetFamily, n_rows: int, alpha: float) -> list[Vector]:
         """What each model is charged for each subset of a table with so many rows, nats a row."""
@@ -90,10 +96,10 @@ class Chance:
     def smallest_alpha(self, subsets: SubsetFamily) -> float:
         """The smallest probability of a false block that the tables drawn can tell."""
         return max(
-            RANK / len(pooled) / FARTHEST_TAIL * self._shares(subsets, size)
+            RANK / count / FARTHEST_TAIL * self._shares(subsets, size)
             for model in self.margins
             for size, kinds in enumerate(model, start=2)
-            for pooled in kinds
+            for _, count in self._counted(size, kinds)
         )
 
     def _charges_by_size(self, model: Sequence[Sequence[Vector]], subsets: SubsetFamily, alpha: float) -> Vector:
@@ -102,24 +108,36 @@ class Chance:
         for size, kinds in enumerate(model, start=2):
             dearest_division = max(charges[part] + charges[size - part] for part in range(1, size // 2 + 1))
             probability = alpha / self._shares(subsets, size)
-            charges.append(dearest_division + max(self._margin(pooled, probability) for pooled in kinds))
+            margins = (self._margin(pooled, count, probability) for pooled, count in self._counted(size, kinds))
+            charges.append(dearest_division + max(margins))
         return np.array(charges)
+
+    def _counted(self, size: int, kinds: Sequence[Vector]) -> list[tuple[Vector, int]]:
+        """The margins of one size, each kind with how many there were."""
+        counts = map(len, kinds) if self.counts is None else self.counts[size - 2]
+        return list(zip(kinds, counts, strict=True))
 
     def _shares(self, subsets: SubsetFamily, size: int) -> int:
         """Into how many parts alpha is cut for a subset of one size."""
         return len(self.margins) * comb(subsets.n_columns, size)
 
-    def _margin(self, pooled: Vector, probability: float) -> float:
+    def _margin(self, pooled: Vector, count: int, probability: float) -> float:
         """Rows times the margin that a subset passes by chance with a probability, not below 0."""
-        rank = max(int(probability * len(pooled)), min(RANK, len(pooled)))
-        beyond = max(np.log(rank / (probability * len(pooled))), 0.0) / self.n_scored
+        rank = max(int(probability * count), min(RANK, count))
+        beyond = max(np.log(rank / (probability * count)), 0.0) / self.n_scored
         return max(float(pooled[rank - 1] + beyond), 0.0) * self.n_rows
 
 
 def draw_chance(
-    scorer: SubsetScorer, split: Any, splits: Sequence[Split], subsets: SubsetFamily, n_rows: int, n_jobs: int | None
+    scorer: SubsetScorer,
+    split: Any,
+    splits: Sequence[Split],
+    subsets: SubsetFamily,
+    n_rows: int,
+    n_jobs: int | None,
+    store: Store | None = None,
 ) -> Chance:
-    """Margins under independence for tables like one that has these splits of its rows."""
+    """Margins under independence for tables like one that has these splits of its rows; those in a store are known."""
     named = isinstance(split, str | float | None)
     # Another splitter may be made for its number of rows.
     rows = max((rows for rows in ROWS if rows <= n_rows), default=n_rows) if named else n_rows
@@ -130,8 +148,10 @@ def draw_chance(
     costs = {width: part * len(SubsetFamily(width, subsets.max_size)) for width in widths}
     width = next((w for w in widths if TABLES * costs[w] <= affordable), subsets.n_columns)
     n_tables = int(np.clip(affordable / costs[width], 1, TABLES))
-    draw = _draw_once if named else _draw
-    return draw(scorer, split, subsets.max_size, rows, width, n_tables, n_jobs)
+    shape = (scorer, split, subsets.max_size, rows, width, n_tables, n_jobs)
+    if store is not None:
+        return _draw(*shape, store)
+    return _draw_once(*shape) if named else _draw(*shape)
 
 
 def _work(splits: Sequence[Split]) -> float:
@@ -139,29 +159,76 @@ def _work(splits: Sequence[Split]) -> float:
     return float(sum(len(fit) * (6 * len(fit) + len(score)) + OVERHEAD for fit, score in splits))
 
 
+@dataclass(frozen=True)
+class DrawnTable:
+    """Rows of independent groups of columns, and splits of them."""
+
+    X: Matrix
+    splits: list[Split]
+    max_size: int
+    most: int | None  # margins of each model, size and kind that are kept, the largest; None: all
+
+    @property
+    def key(self) -> str:
+        """Follows from the splits and the number of rows drawn, as the rows do from the seed."""
+        digest = blake2b(self.X.tobytes(), digest_size=8)
+        digest.update("".join(map(split_key, self.splits)).encode())
+        return f"{self.max_size}-{self.most}-{digest.hexdigest()}"
+
+
 def _draw(
-    scorer: SubsetScorer, split: Any, max_size: int, n_rows: int, n_columns: int, n_tables: int, n_jobs: int | None
+    scorer: SubsetScorer,
+    split: Any,
+    max_size: int,
+    n_rows: int,
+    n_columns: int,
+    n_tables: int,
+    n_jobs: int | None,
+    store: Store | None = None,
 ) -> Chance:
+    subsets = SubsetFamily(n_columns, max_size)
+    # As wide as the data: alpha is shared by all subsets of a size, and no smaller margin is ever looked at.
+    most = max(RANK, n_tables) if n_columns > COLUMNS else None
+    # Splits are drawn one after the other: a splitter may draw from a generator of its own.
+    drawn = [_draw_table(split, max_size, n_rows, n_columns, seed, most) for seed in range(n_tables)]
+    found = _score_tables(scorer, drawn, n_jobs, MemoryStore() if store is None else store)
+    kinds = _kinds(subsets)
+    margins = tuple(
+        tuple(tuple(_pooled(found, model * len(subsets), own, len(subsets)) for own in of_size) for of_size in kinds)
+        for model in range(scorer.n_models)
+    )
+    counts = None if most is None else tuple(tuple(n_tables * len(own) for own in of_size) for of_size in kinds)
+    scored = np.unique(np.concatenate([score for _, score in drawn[0].splits]))
+    return Chance(n_tables, n_rows, len(scored), n_columns, margins, counts)
+
+
+def _score_tables(
+    scorer: SubsetScorer, drawn: Sequence[DrawnTable], n_jobs: int | None, store: Store
+) -> list[ChunkScores]:
+    """The margins of each table, by position among the subsets of the first model, then of the next."""
+    known = frozenset(store.finished())
+    todo, executor = [table for table in drawn if table.key not in known], choose_executor(n_jobs, shares=False)
     # Small matrices by many threads take many times as long. Few rows are said of the data themselves.
     with threadpool_limits(1, "blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ISDEWarning)
-        # Splits are drawn one after the other: a splitter may draw from a generator of its own.
-        drawn = [_draw_table(split, max_size, n_rows, n_columns, seed) for seed in range(n_tables)]
-        tables = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_margins)(scorer, X, splits, max_size) for X, splits in drawn
-        )
-    kinds = _kinds(SubsetFamily(n_columns, max_size))
-    margins = tuple(
-        tuple(tuple(_pooled(model, subsets) for subsets in of_size) for of_size in kinds)
-        for model in zip(*tables, strict=True)
-    )
-    scored = np.unique(np.concatenate([score for _, score in drawn[0][1]]))
-    return Chance(n_tables, n_rows, len(scored), n_columns, margins)
+        with closing(executor.map(partial(_margins, scorer), todo, lambda table: lambda share: None)) as done:
+            for table, found in done:
+                if found is None:
+                    raise ISDEError("Drawing what chance gives ended its process again and again: try n_jobs=1.")
+                store.put(table.key, found)
+    return [store.get(table.key) for table in drawn]
 
 
-def _pooled(tables: Sequence[Vector], subsets: NDArray[np.intp]) -> Vector:
-    """What some subsets have in all tables, largest first."""
-    return np.sort(np.concatenate([values[subsets] for values in tables]))[::-1]
+def _pooled(tables: Sequence[ChunkScores], first: int, subsets: NDArray[np.intp], n_subsets: int) -> Vector:
+    """What some subsets have in all tables, those that were kept, largest first."""
+    wanted = np.zeros(n_subsets, dtype=bool)
+    wanted[subsets] = True
+    values = []
+    for table in tables:
+        own = (table.positions >= first) & (table.positions < first + n_subsets)
+        here = wanted[table.positions[own] - first]
+        values.append(table.scores[own][here])
+    return np.sort(np.concatenate(values))[::-1]
 
 
 def _kinds(subsets: SubsetFamily) -> list[list[NDArray[np.intp]]]:
@@ -184,19 +251,26 @@ _draw_once: Callable[..., Chance] = lru_cache(maxsize=64)(_draw)
 """Chance is the same for all tables of a shape."""
 
 
-def _draw_table(split: Any, max_size: int, n_rows: int, n_columns: int, seed: int) -> tuple[Matrix, list[Split]]:
-    """Rows of independent groups of columns, and splits of them."""
+def _draw_table(
+    split: Any, max_size: int, n_rows: int, n_columns: int, seed: int, most: int | None = None
+) -> DrawnTable:
     rng, group = np.random.default_rng(seed), _groups(n_columns, max_size)
     common = rng.standard_normal((n_rows, group[-1] + 1))[:, group]
     X = np.sqrt(WITHIN_GROUPS) * common + np.sqrt(1 - WITHIN_GROUPS) * rng.standard_normal(common.shape)
-    return X, draw_splits(resolve_split(split, seed), X)
+    return DrawnTable(X, draw_splits(resolve_split(split, seed), X), max_size, most)
 
 
-def _margins(scorer: SubsetScorer, X: Matrix, splits: Sequence[Split], max_size: int) -> list[Vector]:
-    """Of all subsets, by each model."""
-    subsets, names = SubsetFamily(X.shape[1], max_size), default_names(X.shape[1])
-    models = score_models(X, splits, subsets, scorer, n_jobs=1, names=names)
-    return [all_margins(model) for model in models]
+def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScores:
+    """Of all subsets, or of those with the largest margins of their size and kind, by each model."""
+    subsets, names = SubsetFamily(table.X.shape[1], table.max_size), default_names(table.X.shape[1])
+    models = score_models(table.X, table.splits, subsets, scorer, n_jobs=1, names=names, executor=LocalExecutor(1))
+    margins = np.concatenate([all_margins(model) for model in models])
+    kept = np.arange(len(margins))
+    if table.most is not None:
+        kinds = [own for of_size in _kinds(subsets) for own in of_size]
+        every = [model * len(subsets) + own for model in range(len(models)) for own in kinds]
+        kept = np.unique(np.concatenate([own[np.argsort(-margins[own])[: table.most]] for own in every]))
+    return ChunkScores.without_bandwidths(kept, margins[kept])
 
 
 def all_margins(scores: SubsetScores) -> Vector:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,15 +19,19 @@ from isde.arrays import Matrix, Vector
 from isde.data.checks import check_columns, check_finite, check_numeric_frame
 from isde.data.table import Table, default_names
 from isde.density import DensityAlongTree, ProductDensity, Scaling
-from isde.errors import InputError, warn
+from isde.errors import InputError, ResourceError, warn
 from isde.marginals import MARGINAL_NAMES
 from isde.partitions import RandomState
-from isde.scores import SubsetScores, check_affordable, warn_unsettled
+from isde.run.folder import data_facts, run_folder
+from isde.scores import SubsetScores, warn_unsettled
 from isde.scoring import Scoring
 from isde.splits import DEFAULT_SPLIT
 
 MOST_JOBS = 1 << 16
 """That a file may ask for."""
+
+MODEL_FILE, SCORES_FILE = "model.isde", "scores.isde"
+"""What the model is called inside a run folder, and the score table of a model that cannot be saved."""
 
 LEAST_ROWS = 5
 """Two rows to fit on, for two folds, by the default split; and as many as there are folds in "density"."""
@@ -167,15 +172,20 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class SubsetScoreEstimator(DensityEstimator):
-    """A density estimator that chooses its structure from a table of subset scores."""
+    """A density estimator that chooses its structure from a table of subset scores.
+
+    With a parameter `checkpoint`, a folder, and a `fit` under `kept_in_run`, scores are kept there as they come, and
+    the model at the end.
+    """
+
+    checkpoint: str | Path | None = None
 
     def _subset_scores(self, X: Matrix, scaling: Scaling, scoring: Scoring, given: SubsetScores | None) -> SubsetScores:
         """The table in the units of the data: scored on the rescaled rows, or the one given."""
         if given is None:
-            check_affordable(X.shape[1], scoring.max_block_size)
             if scoring.marginal.traits.by_ranks:  # rescaling could round the order of values away
-                return scoring.score(X, self._names())
-            scores = scoring.score(scaling.transform(X), self._names())
+                return self._score(scoring, X, X)
+            scores = self._score(scoring, X, scaling.transform(X))
             warn_unsettled(scores)
             return scores.shifted(scaling.log_jacobian)
         if given.n_columns != self.n_features_in_:
@@ -184,6 +194,74 @@ class SubsetScoreEstimator(DensityEstimator):
         if given.names != self._names() and unnamed not in (given.names, self._names()):
             raise ValueError(f"The table has the columns {list(given.names)}, X has {list(self._names())}.")
         return given.restrict(min(scoring.max_block_size, self.n_features_in_))
+
+    def _score(self, scoring: Scoring, X: Matrix, rows: Matrix) -> SubsetScores:
+        """Score the rows made of X; in the run folder, where there is one."""
+        if self.checkpoint is None:
+            return scoring.score(rows, self._names())
+        with run_folder(self.checkpoint) as run:
+            facts = data_facts(X, self._names()) | self._score_facts(scoring)
+            return scoring.score_in(run, facts, rows, self._names())
+
+    def _score_facts(self, scoring: Scoring) -> dict[str, Any]:
+        """The parameters that scores depend on, as JSON; splits and the largest block are told apart from these."""
+        names = ["marginal", "bandwidths", "cv", "penalty", "scale"]
+        if scoring.marginal.traits.by_ranks:
+            names.remove("scale")
+        return {name: _described(getattr(self, name)) for name in names}
+
+    def _save_in(self, folder: Path) -> None:
+        """The model beside its scores; where its blocks cannot be saved without pickle, the score table alone."""
+        try:
+            try:
+                self.save(folder / MODEL_FILE)
+            except InputError:
+                self.subset_scores_.save(folder / SCORES_FILE)
+                warn(
+                    f"These blocks cannot be saved without pickle: {folder / SCORES_FILE} holds every score, and "
+                    "fit(X, subset_scores=...) fits the blocks again without scoring."
+                )
+        except OSError as error:
+            raise ResourceError(
+                f"{error.filename or folder / MODEL_FILE} cannot be written ({error.strerror or error}): the model is "
+                f"fitted, but in memory only; the scores are kept in {folder}, and the same call goes on from there."
+            ) from error
+
+
+def kept_in_run(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A `fit` that holds the folder `checkpoint` for itself, and leaves the model there."""
+
+    @wraps(fit)
+    def kept(self: Any, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> Any:
+        if self.checkpoint is None:
+            return fit(self, X, y, subset_scores=subset_scores)
+        if subset_scores is not None:
+            raise ValueError(
+                f"checkpoint={str(self.checkpoint)!r} keeps what is scored, and with subset_scores nothing is: leave "
+                "one of them out."
+            )
+        with run_folder(self.checkpoint) as run:
+            fit(self, X, y)
+            self._save_in(run.path)
+        return self
+
+    return kept
+
+
+def _described(value: Any) -> Any:
+    """A parameter as JSON, the same for the same value: objects by class and parameters."""
+    if isinstance(value, bool | int | str | None):
+        return value
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_described(one) for one in value]
+    if hasattr(value, "get_params"):
+        kind = type(value)
+        return {f"{kind.__module__}.{kind.__qualname__}": {k: _described(v) for k, v in value.get_params().items()}}
+    return repr(value)
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
@@ -195,6 +273,8 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
 def _params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
     """Constructor parameters as JSON: numbers and names as they are, a splitter by its class and parameters."""
     result = dict(params)
+    if "checkpoint" in result:
+        result["checkpoint"] = None  # a model that is loaded and fitted again must not write into the folder it is from
     marginal = result.get("marginal", "")
     if not all(isinstance(one, str) for one in (marginal if isinstance(marginal, list | tuple) else [marginal])):
         raise InputError(

@@ -36,6 +36,18 @@ class UnprovedPartition(ISDEError):
         self.selection = selection
 
 
+class CheckpointError(ISDEError):
+    """A run folder that cannot be gone on with: other data or parameters, in use, or damaged beyond what is skipped."""
+
+
+class ResourceError(ISDEError):
+    """The machine has too little disk or memory; what is done is kept."""
+
+
+class ClusterError(ISDEError):
+    """The cluster was lost; what is done is kept."""
+
+
 class ISDEWarning(UserWarning):
     """A result a user should look at twice; the text says what to do."""
 
@@ -73,11 +85,15 @@ def first_line(error: Exception) -> str:
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..."
 
 
-def warn(text: str) -> None:
+class PartialWarning(ISDEWarning):
+    """Some subsets have no score, since scoring them ended the process that did it each time."""
+
+
+def warn(text: str, category: type[ISDEWarning] = ISDEWarning) -> None:
     """Warn in the name of the line that called isde, however deep inside it the reason was found."""
     for texts in _said.get():
         texts.append(text)
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, ISDEWarning, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)

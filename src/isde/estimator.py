@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from isde.archive import Arrays, over, under
 from isde.callbacks import heard_by_callbacks
 from isde.density import fit_product, scaling_for
+from isde.density_estimator import kept_in_run
 from isde.fit_record import recorded
 from isde.marginals import DEFAULT_MARGINAL
 from isde.partitions import RandomState
@@ -66,6 +68,10 @@ class ISDE(StructureEstimator):
         Draws the splits.
     verbose : int, default=0
         Above 0, progress goes to standard error.
+    checkpoint : str, Path or None, default=None
+        A folder that keeps scores as they come, and the model at the end (`isde.load`). The same call goes on from
+        there after a crash, a signal or a full disk; with a larger `max_block_size` or more splits it scores what is
+        new alone. Other data or parameters are refused.
 
     Attributes
     ----------
@@ -113,6 +119,7 @@ class ISDE(StructureEstimator):
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
+        checkpoint: str | Path | None = None,
     ) -> None:
         self.max_block_size = max_block_size
         self.marginal = marginal
@@ -126,9 +133,11 @@ class ISDE(StructureEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @recorded
     @heard_by_callbacks
+    @kept_in_run
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> ISDE:
         """Score every subset, select the best partition, fit its blocks on all rows.
 

@@ -41,6 +41,7 @@ def check_regular(path: Path) -> None:
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of `path` once the block has ended well; else nothing is left."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    _unfinished.add(Path(name))
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -51,7 +52,18 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+    finally:
+        _unfinished.discard(Path(name))
     _sync_folder(path.parent)
+
+
+_unfinished: set[Path] = set()
+
+
+def remove_unfinished() -> None:
+    """What a process leaves half-written that ends at once."""
+    for path in tuple(_unfinished):
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -6,28 +6,34 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from isde.errors import InputError
+from isde.errors import ResourceError
 
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """Where Linux keeps what a container may use; "max", or a number beyond all memory, is no limit."""
 
 
 def memory_bytes() -> int | None:
-    """The memory of the machine, or of the container; None where the system does not say."""
+    """Of the machine, of the container, or as `ulimit -v` says, whichever is least; None where nothing says it."""
     found = []
     with suppress(AttributeError, ValueError, OSError):
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for path in LIMITS:
         with suppress(ValueError, OSError):
             found.append(int(path.read_text()))
+    with suppress(ImportError):  # Windows
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            found.append(limit)
     return min(found, default=None)
 
 
 def check_memory(n_bytes: int, what: str, way_out: str) -> None:
-    """Raise `InputError` where `what`, of so many bytes, is more than all memory there is."""
+    """Raise `ResourceError` where `what`, of so many bytes, is more than all memory there is."""
     most = memory_bytes()
     if most is not None and n_bytes > most:
-        raise InputError(f"{what} needs {in_words(n_bytes)} of memory, and there are {in_words(most)}: {way_out}.")
+        raise ResourceError(f"{what} needs {in_words(n_bytes)} of memory, and there are {in_words(most)}: {way_out}.")
 
 
 def in_words(n_bytes: int) -> str:

@@ -5,24 +5,37 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
+from isde import memory
 from isde.arrays import Matrix
+from isde.data.words import in_braces
+from isde.errors import PartialWarning, warn
 from isde.marginals.marginal import SubsetScorer
 from isde.progress import Advance, progress_bar, say
-from isde.run.executors import Executor, LocalExecutor, ScoreTask
+from isde.run.clusters import choose_executor
+from isde.run.executors import Executor, ScoreTask
 from isde.run.store import MemoryStore, Store
 from isde.run.work import Chunk, ChunkScores, Means, Report
 from isde.scores import ALIGNED, SubsetScores
 from isde.splits import Split, split_key
-from isde.subsets import SubsetFamily
+from isde.subsets import Subset, SubsetFamily
 
 SPLITS_KEPT = 4
 """Splits whose rows are kept prepared: chunks come split by split, and few are under way at once."""
+
+TABLE_BYTES = 42
+"""Of a subset of a split, while the table of a model is made: scores, bandwidths, gains, what is averaged of them."""
+
+SAID = 8
+"""Subsets that are named where several have no score."""
 
 RESULT_BYTES = 25
 """Of a subset of a split by a model, as the store keeps it: position, score, bandwidth, whether it is settled."""
@@ -35,6 +48,7 @@ class Task:
     split: int
     chunk: Chunk
     key: str  # of the split and the chunk: follows from the rows drawn and the subsets alone
+    subsets: SubsetFamily  # of whose chunks it is one: that of the whole table, or a smaller one that came first
 
 
 def score_models(
@@ -46,17 +60,27 @@ def score_models(
     n_jobs: int | None,
     names: Sequence[str],
     verbose: int = 0,
+    store: Store | None = None,
+    sizes: Sequence[int] = (),
+    executor: Executor | None = None,
 ) -> list[SubsetScores]:
-    """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth."""
+    """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth.
+
+    What a store has is not scored again. Its table may have been scored for smaller blocks first, those of `sizes`.
+    """
     scorer.warn_few_rows(min(len(fit) for fit, _ in splits))
-    executor, store = LocalExecutor(n_jobs, scorer.traits.in_processes), MemoryStore()
-    tasks, rows = plan_tasks(scorer, splits, subsets), SplitRows(scorer, X, splits)
+    store = MemoryStore() if store is None else store
+    executor = choose_executor(n_jobs, scorer.traits.in_processes) if executor is None else executor
+    tasks, rows = plan_tasks(scorer, splits, subsets, sizes), SplitRows(scorer, X, splits)
+    finished = frozenset(store.finished())
+    todo = [task for task in tasks if task.key not in finished]
     if verbose > 0:
-        say("Measuring (the first run on a machine compiles for some seconds)")
-        say(announcement(scorer, X, splits, subsets, n_jobs))
-    work = f"Scoring {len(subsets):,} subsets" + (f" on {len(splits)} splits" if len(splits) > 1 else "")
-    with progress_bar(sum(task.chunk.n_subsets for task in tasks), work, show=verbose > 0) as advance:
-        run_tasks(partial(score_task, scorer, rows, subsets), tasks, executor, store, advance)
+        _say_what_is_left(scorer, X, splits, subsets, n_jobs, tasks, todo)
+    if todo:
+        work = f"Scoring {len(subsets):,} subsets" + (f" on {len(splits)} splits" if len(splits) > 1 else "")
+        with progress_bar(sum(task.chunk.n_subsets for task in todo), work, show=verbose > 0) as advance:
+            lost = run_tasks(partial(score_task, scorer, rows), todo, executor, store, advance)
+        _warn_lost(lost, subsets, names)
     overlap = sum(len(score) for _, score in splits) / sum(len(fit) for fit, _ in splits)
     return [
         average_scores(_by_split(model, tasks, store, len(splits), subsets, names), overlap)
@@ -64,26 +88,71 @@ def score_models(
     ]
 
 
-def plan_tasks(scorer: SubsetScorer, splits: Sequence[Split], subsets: SubsetFamily) -> list[Task]:
-    """All that there is to do, split by split."""
-    chunks, keys = scorer.chunks(subsets), map(split_key, splits)
-    return [Task(number, chunk, f"{key}:{chunk.key}") for number, key in enumerate(keys) for chunk in chunks]
+def check_table(subsets: SubsetFamily, n_splits: int, n_models: int, *, in_memory: bool) -> None:
+    """Raise `ResourceError`, before anything is allocated, for a table that this machine cannot hold."""
+    each = TABLE_BYTES * n_splits + (RESULT_BYTES * n_splits * n_models if in_memory else 0)
+    most, n, k = memory.memory_bytes(), subsets.offsets[-1], subsets.max_size
+    fits = [size for size in range(1, k) if most is None or subsets.offsets[size + 1] * each <= most]
+    memory.check_memory(
+        n * each,
+        f"max_block_size={k} with {subsets.n_columns:,} columns means {n:,} subsets: their table",
+        f"use max_block_size={fits[-1]}, or fewer columns" if fits else "use fewer columns",
+    )
+
+
+def plan_tasks(
+    scorer: SubsetScorer, splits: Sequence[Split], subsets: SubsetFamily, sizes: Sequence[int] = ()
+) -> list[Task]:
+    """All that there is to do, split by split: for the smallest of `sizes`, then for what each larger one adds."""
+    steps = pairwise([0, *(size for size in sizes if size < subsets.max_size), subsets.max_size])
+    families = [(above, SubsetFamily(subsets.n_columns, size)) for above, size in steps]
+    chunks = [(own, chunk) for above, own in families for chunk in scorer.chunks(own, above)]
+    return [
+        Task(number, chunk, f"{split_key(split)}:{chunk.key}", own)
+        for number, split in enumerate(splits)
+        for own, chunk in chunks
+    ]
 
 
 def run_tasks(
     score: ScoreTask[Task], tasks: Sequence[Task], executor: Executor, store: Store, advance: Advance
-) -> None:
-    """Do what the store does not have yet."""
-    finished, progress = frozenset(store.finished()), _Progress(advance)
-    advance(sum(task.chunk.n_subsets for task in tasks if task.key in finished))
+) -> list[Task]:
+    """Do what the store does not have yet, and keep it there; tasks that could not be done are given back."""
+    progress, lost, finished = _Progress(advance), [], frozenset(store.finished())
     todo = [task for task in tasks if task.key not in finished]
-    for task, found in executor.map(score, todo, progress.within):
-        store.put(task.key, found)
-        progress.finish(task)
+    with closing(executor.map(score, todo, progress.within)) as done:
+        for task, found in done:
+            if found is None:
+                lost.append(task)
+            else:
+                store.put(task.key, found)
+            progress.finish(task)
+    return lost
 
 
-def score_task(scorer: SubsetScorer, rows: SplitRows, subsets: SubsetFamily, task: Task, means: Means) -> ChunkScores:
-    return scorer.score(rows[task.split], subsets, task.chunk, means)
+def _warn_lost(lost: Sequence[Task], subsets: SubsetFamily, names: Sequence[str]) -> None:
+    """Name what has no score."""
+    if not lost:
+        return
+    some = [in_braces(names[c] for c in subset) for task in lost for subset in _subsets_of(task.chunk, subsets)]
+    what = ", ".join(dict.fromkeys(some[:SAID])) + (", ..." if len(some) > SAID else "")
+    chunks = dict.fromkeys(task.chunk.key for task in lost)
+    warn(
+        f"Scoring {what or 'some subsets'} ended the process that did it each time it was tried (chunk "
+        f"{', '.join(chunks)}): these subsets have no score and are in no block, all others are scored. Leave a column "
+        "out, or use another marginal; the same call tries again what is missing.",
+        PartialWarning,
+    )
+
+
+def _subsets_of(chunk: Chunk, subsets: SubsetFamily) -> Iterator[Subset]:
+    """Those of a chunk of subsets in a row; another's are known to its scorer alone."""
+    if isinstance(chunk.content, range):
+        yield from (subsets[i] for i in chunk.content)
+
+
+def score_task(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) -> ChunkScores:
+    return scorer.score(rows[task.split], task.subsets, task.chunk, means)
 
 
 class SplitRows:
@@ -93,6 +162,7 @@ class SplitRows:
         self.scorer, self.X, self.splits = scorer, X, splits
         self._prepared: OrderedDict[int, Any] = OrderedDict()
         self._lock = threading.Lock()
+        self.token = uuid4().hex
 
     def __getitem__(self, number: int) -> Any:
         with self._lock:
@@ -104,8 +174,18 @@ class SplitRows:
             return self._prepared[number]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process prepares its own."""
-        return SplitRows, (self.scorer, self.X, self.splits)
+        """Another process prepares its own, once for all chunks that it is sent."""
+        return _rows_here, (self.token, self.scorer, self.X, self.splits)
+
+
+_here: list[tuple[str, SplitRows]] = []
+"""The rows that this process was sent last."""
+
+
+def _rows_here(token: str, scorer: SubsetScorer, X: Matrix, splits: Sequence[Split]) -> SplitRows:
+    if not _here or _here[0][0] != token:
+        _here[:] = [(token, SplitRows(scorer, X, splits))]
+    return _here[0][1]
 
 
 class _Progress:
@@ -128,37 +208,66 @@ class _Progress:
         self.ahead = 0
 
 
+def _say_what_is_left(
+    scorer: SubsetScorer,
+    X: Matrix,
+    splits: Sequence[Split],
+    subsets: SubsetFamily,
+    n_jobs: int | None,
+    tasks: Sequence[Task],
+    todo: Sequence[Task],
+) -> None:
+    whole, left = (sum(task.chunk.n_subsets for task in some) for some in (tasks, todo))
+    if left < whole:
+        there = f"{len(tasks) - len(todo):,} of {len(tasks):,} chunks"
+        say(f"{1 - left / whole:.0%} of the subsets were scored before ({there})")
+    if todo:
+        say("Measuring (the first run on a machine compiles for some seconds)")
+        say(announcement(scorer, X, splits, subsets, n_jobs, todo))
+
+
 def expected_cost(
-    scorer: SubsetScorer, X: Matrix, splits: Sequence[Split], subsets: SubsetFamily, n_jobs: int | None
+    scorer: SubsetScorer,
+    X: Matrix,
+    splits: Sequence[Split],
+    subsets: SubsetFamily,
+    n_jobs: int | None,
+    tasks: Sequence[Task] | None = None,
 ) -> tuple[float, int]:
-    """Seconds and bytes that `score_models` will need: of each model a chunk of middle size is timed."""
-    executor, chunks = LocalExecutor(n_jobs, scorer.traits.in_processes), scorer.chunks(subsets)
-    means, (fit, score) = executor.means(len(splits) * len(chunks)), splits[0]
+    """Seconds and bytes that tasks, or all of them, will need: of each model a chunk of middle size is timed."""
+    executor = choose_executor(n_jobs, scorer.traits.in_processes)
+    tasks = plan_tasks(scorer, splits, subsets) if tasks is None else tasks
+    means, (fit, score) = executor.means(len(tasks)), splits[0]
     at_once, rows = executor.n_workers // means.n_workers, scorer.prepare(X[fit], X[score])
     seconds, memory = 0.0, 0
-    for own in _by_model(chunks):
-        middle = sorted(own, key=lambda chunk: chunk.work)[len(own) // 2]
-        cost = scorer.cost(rows, subsets, middle, means)
+    for own in _by_model(tasks):
+        middle = sorted(own, key=lambda task: task.chunk.work)[len(own) // 2]
+        cost = scorer.cost(rows, middle.subsets, middle.chunk, means)
         one = cost.shared / executor.n_workers + cost.alone / at_once
-        seconds += len(splits) * one * sum(chunk.work for chunk in own) / middle.work
+        seconds += one * sum(task.chunk.work for task in own) / middle.chunk.work
         memory = max(memory, at_once * cost.memory)
     return seconds, memory + RESULT_BYTES * len(splits) * scorer.n_models * len(subsets)
 
 
 def announcement(
-    scorer: SubsetScorer, X: Matrix, splits: Sequence[Split], subsets: SubsetFamily, n_jobs: int | None
+    scorer: SubsetScorer,
+    X: Matrix,
+    splits: Sequence[Split],
+    subsets: SubsetFamily,
+    n_jobs: int | None,
+    tasks: Sequence[Task],
 ) -> str:
     """What there is to do, and what it will cost, in a sentence."""
     (fit, score), n = splits[0], len(splits)
-    seconds, memory = expected_cost(scorer, X, splits, subsets, n_jobs)
+    seconds, memory = expected_cost(scorer, X, splits, subsets, n_jobs, tasks)
     of_splits = f"{n} splits of the rows: " if n > 1 else ""
     what = scorer.describe(subsets, len(fit), len(score))
     return f"{of_splits}{what}: {in_words(seconds, n)}, {memory / 2**20:,.0f} MB"
 
 
-def _by_model(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
-    for model in dict.fromkeys(chunk.model for chunk in chunks):
-        yield [chunk for chunk in chunks if chunk.model == model]
+def _by_model(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    for model in dict.fromkeys(task.chunk.model for task in tasks):
+        yield [task for task in tasks if task.chunk.model == model]
 
 
 def in_words(seconds: float, n_splits: int) -> str:
@@ -177,10 +286,11 @@ def _by_split(
     model: int, tasks: Sequence[Task], store: Store, n_splits: int, subsets: SubsetFamily, names: Sequence[str]
 ) -> list[SubsetScores]:
     """The table of each split by one model."""
-    scores, bandwidths = np.empty((n_splits, len(subsets))), np.empty((n_splits, len(subsets)))
-    unsettled = np.empty((n_splits, len(subsets)), dtype=bool)
+    # What could not be scored must not be chosen.
+    scores, bandwidths = np.full((n_splits, len(subsets)), -np.inf), np.full((n_splits, len(subsets)), np.nan)
+    unsettled, finished = np.zeros((n_splits, len(subsets)), dtype=bool), frozenset(store.finished())
     for task in tasks:
-        if task.chunk.model == model:
+        if task.chunk.model == model and task.key in finished:
             found = store.get(task.key)
             here = task.split, found.positions
             scores[here], bandwidths[here], unsettled[here] = found.scores, found.bandwidths, found.unsettled

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -17,7 +19,7 @@ from isde.contents import Layout, check_layout, checked_names, numbers, whole
 from isde.data.table import default_names
 from isde.data.words import in_braces
 from isde.errors import InputError, warn
-from isde.memory import check_memory
+from isde.files import whole_file
 from isde.subsets import Subset, SubsetFamily
 
 ALIGNED = ("scores", "bandwidths", "errors", "gain_errors", "charges")
@@ -209,21 +211,42 @@ class SubsetScores:
 
         if find_spec(backend) is None:
             raise InputError(f"backend={backend!r} is not installed: pip install {backend}, or name another one.")
-        frame = nw.from_dict(
-            {
-                "subset": [" ".join(map(str, subset)) for subset in self.subsets],
-                "columns": [", ".join(self.names[c] for c in subset) for subset in self.subsets],
-                "size": self.subsets.sizes.astype(np.int64),
-                "score": self.scores,
-                "error": self.errors,
-                "bandwidth": self.bandwidths,
-                "gain": self.gains,
-                "gain_error": self.gain_errors,
-                "charge": self.charges,
-            },
-            backend=backend,
-        )
-        return frame.to_native()
+        return nw.from_dict(self._columns(), backend=backend).to_native()
+
+    def _columns(self) -> dict[str, Any]:
+        """One row for each subset."""
+        return {
+            "subset": [" ".join(map(str, subset)) for subset in self.subsets],
+            "columns": [", ".join(self.names[c] for c in subset) for subset in self.subsets],
+            "size": self.subsets.sizes.astype(np.int64),
+            "score": self.scores,
+            "error": self.errors,
+            "bandwidth": self.bandwidths,
+            "gain": self.gains,
+            "gain_error": self.gain_errors,
+            "charge": self.charges,
+        }
+
+    def export(self, path: str | Path) -> None:
+        """Write `to_frame` as csv, or as parquet (with pyarrow), by the ending of the name; floats are exact."""
+        path = Path(path)
+        if path.suffix == ".parquet":
+            if find_spec("pyarrow") is None:
+                raise InputError("Parquet files need pyarrow: pip install 'isde[io]', or write csv.")
+            import pyarrow.parquet as pq
+
+            with whole_file(path) as file:
+                pq.write_table(self.to_frame("pyarrow"), file)
+        elif path.suffix == ".csv":
+            columns = self._columns()
+            with whole_file(path) as file:
+                text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+                writer = csv.writer(text)
+                writer.writerow(columns)
+                writer.writerows(zip(*(_listed(values) for values in columns.values()), strict=True))
+                text.detach()  # which flushes; the file is closed by its owner
+        else:
+            raise InputError(f"{path} ends neither in .csv nor in .parquet: name it so.")
 
     def save(self, path: str | Path) -> None:
         """Write the table to one file; `isde.load` reads it."""
@@ -254,16 +277,6 @@ class SubsetScores:
         return cls(subsets, names=names, unsettled=unsettled, dearest_pair=dearest, **aligned)
 
 
-def check_affordable(n_columns: int, max_block_size: int) -> None:
-    """Raise `InputError` where a table of all subsets is more than this machine can hold, before it is begun."""
-    n = len(SubsetFamily(n_columns, max_block_size))
-    check_memory(
-        n * (len(ALIGNED) + 1) * np.dtype(np.float64).itemsize,
-        f"max_block_size={max_block_size} with {n_columns:,} columns means {n:,} subsets: their table",
-        "use a smaller max_block_size, or fewer columns",
-    )
-
-
 def warn_unsettled(scores: SubsetScores) -> None:
     """Warn, naming the columns, where the default grid of bandwidths could not grow far enough."""
     if scores.unsettled:
@@ -272,6 +285,10 @@ def warn_unsettled(scores: SubsetScores) -> None:
             f"The best bandwidth for {names} lies beyond the widest grid: repeated values or far outliers; "
             "leave the column out, transform it, or pass bandwidths=."
         )
+
+
+def _listed(values: Any) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else values
 
 
 def _as_subset(key: Any) -> Subset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -16,16 +16,19 @@ from isde.arrays import Matrix
 from isde.chance import all_margins, draw_chance
 from isde.data.checks import as_table
 from isde.data.table import default_names
-from isde.errors import ISDEWarning
+from isde.engine.grid import BandwidthGrid
+from isde.errors import ISDEWarning, PartialWarning
 from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
 from isde.marginals.marginal import Marginal, SubsetScorer
 from isde.marginals.two_step import TwoStepMarginal
 from isde.partitions import RandomState
 from isde.penalties import check_penalty, penalized
 from isde.progress import say
-from isde.score_tables import best_scores, score_models, with_columns
+from isde.run.folder import RunFolder
+from isde.run.store import Part, Store
+from isde.score_tables import best_scores, check_table, score_models, with_columns
 from isde.scores import SubsetScores
-from isde.splits import Split, draw_splits, resolve_split
+from isde.splits import Split, draw_splits, resolve_split, split_key
 from isde.subsets import Subset, SubsetFamily
 
 DEFAULT_ALPHA = 0.05
@@ -64,6 +67,7 @@ class Scoring:
         verbose: int = 0,
     ) -> Scoring:
         """From the parameters of `ISDE`; raises for those that do not go together."""
+        BandwidthGrid.of(bandwidths)  # refused before anything is scored, by whom it may concern later
         family = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
         alone = resolve_marginal("stack", bandwidths=bandwidths, cv=cv) if family.traits.by_ranks else family
         check_penalty(penalty, split, family)
@@ -79,46 +83,70 @@ class Scoring:
         labels = default_names(X.shape[1]) if names is None else tuple(names)
         return self.score_splits(X, self._splits(X), labels, columns=columns)
 
+    def score_in(self, run: RunFolder, facts: Mapping[str, Any], X: Matrix, names: Sequence[str]) -> SubsetScores:
+        """`score`, kept in a run folder as it comes; what the folder has is not scored again."""
+        seed = run.seed() if self.random_state is None and self.penalty is None else None
+        seeded = self if seed is None else replace(self, random_state=seed)
+        splits, size = seeded._splits(X), min(self.max_block_size, X.shape[1])
+        with run.store(facts, size, [split_key(split) for split in splits], seed) as store:
+            return seeded.score_splits(X, splits, names, store=store, sizes=store.sizes)
+
     def score_splits(
-        self, X: Matrix, splits: Sequence[Split], names: Sequence[str], *, columns: bool = True
+        self,
+        X: Matrix,
+        splits: Sequence[Split],
+        names: Sequence[str],
+        *,
+        columns: bool = True,
+        store: Store | None = None,
+        sizes: Sequence[int] = (),
     ) -> SubsetScores:
-        """`score` with the splits given."""
-        models = self._models(self.marginal, self.max_block_size, X, splits, names, self.verbose)
-        if self.alpha is not None and self.max_block_size > 1 < X.shape[1]:
-            models = self._charged(models, splits, self.alpha, len(X))
+        """`score` with the splits given; `store` and `sizes` as in `score_models`."""
+        subsets = SubsetFamily(X.shape[1], self.max_block_size)
+        check_table(subsets, len(splits), self.marginal.n_models, in_memory=store is None)
+        models = self._models(self.marginal, subsets, X, splits, names, self.verbose, _part(store, "table"), sizes)
+        if self.alpha is not None and subsets.max_size > 1:
+            models = self._charged(models, splits, self.alpha, len(X), _part(store, "chance"))
         scores = best_scores(models)
         if self.marginal.traits.by_ranks and columns:
-            scores = with_columns(scores, self._columns_alone(X, splits, names))
+            scores = with_columns(scores, self._columns_alone(X, splits, names, _part(store, "alone")))
         return scores if self.penalty is None else penalized(scores, self.penalty, len(X), self.marginal)
 
     def _models(
         self,
         scorer: SubsetScorer,
-        max_block_size: int,
+        subsets: SubsetFamily,
         X: Matrix,
         splits: Sequence[Split],
         names: Sequence[str],
         verbose: int,
+        store: Store | None,
+        sizes: Sequence[int] = (),
     ) -> list[SubsetScores]:
-        subsets = SubsetFamily(X.shape[1], max_block_size)
         # Small matrices by many threads are slow; a foreign estimator may have large ones.
         with threadpool_limits(None if scorer.traits.in_processes else 1, "blas"):
-            return score_models(X, splits, subsets, scorer, n_jobs=self.n_jobs, names=names, verbose=verbose)
+            return score_models(
+                X, splits, subsets, scorer, n_jobs=self.n_jobs, names=names, verbose=verbose, store=store, sizes=sizes
+            )
 
-    def _columns_alone(self, X: Matrix, splits: Sequence[Split], names: Sequence[str]) -> SubsetScores:
+    def _columns_alone(
+        self, X: Matrix, splits: Sequence[Split], names: Sequence[str], store: Store | None
+    ) -> SubsetScores:
         """What each column scores by itself, rescaled to [0, 1] for that: a far row would swallow all digits."""
         low, width = X.min(axis=0), np.ptp(X, axis=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ISDEWarning)  # few rows: said when the subsets were scored
-            models = self._models(self.alone, 1, (X - low) / width, splits, names, verbose=0)
+            warnings.simplefilter("always", PartialWarning)
+            single = SubsetFamily(X.shape[1], 1)
+            models = self._models(self.alone, single, (X - low) / width, splits, names, verbose=0, store=store)
         return best_scores(models).shifted(-np.log(width))
 
     def _charged(
-        self, models: list[SubsetScores], splits: Sequence[Split], alpha: float, n_rows: int
+        self, models: list[SubsetScores], splits: Sequence[Split], alpha: float, n_rows: int, store: Store | None
     ) -> list[SubsetScores]:
         """Each model's table with what chance gives it."""
         subsets = models[0].subsets
-        chance = draw_chance(self._scorer, self.split, splits, subsets, n_rows, self.n_jobs)
+        chance = draw_chance(self._scorer, self.split, splits, subsets, n_rows, self.n_jobs, store)
         smallest = chance.smallest_alpha(subsets)
         if alpha < smallest:
             raise ValueError(
@@ -158,6 +186,10 @@ def resolve_alpha(alpha: float | str | None, marginal: Marginal) -> float | None
             "elsewhere what chance gives depends on the columns; leave it out."
         )
     return float(alpha)
+
+
+def _part(store: Store | None, name: str) -> Store | None:
+    return None if store is None else Part(store, name)
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,10 @@ class SubsetFamily(Sequence[Subset]):
             return NotImplemented
         return (self.n_columns, self.max_size) == (other.n_columns, other.max_size)
 
+    def __reduce__(self) -> tuple[type[SubsetFamily], tuple[int, int]]:
+        """Two numbers: what was worked out from them is not sent to others."""
+        return SubsetFamily, (self.n_columns, self.max_size)
+
     def __hash__(self) -> int:
         return hash((self.n_columns, self.max_size))
 

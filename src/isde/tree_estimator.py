@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import fsum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from isde.archive import Arrays
 from isde.arrays import Matrix
 from isde.callbacks import heard_by_callbacks
 from isde.density import scaling_for
+from isde.density_estimator import kept_in_run
 from isde.errors import warn
 from isde.fit_record import recorded
 from isde.marginals import DEFAULT_MARGINAL
@@ -54,7 +56,7 @@ class TreeISDE(StructureEstimator):
     marginal : str or list, default="copula+stack"
         How subsets are scored and cliques described, as in `ISDE`; foreign estimators, of which no exact marginal
         densities are known, are refused.
-    split, penalty, alpha, bandwidths, cv, scale, n_jobs, random_state, verbose
+    split, penalty, alpha, bandwidths, cv, scale, n_jobs, random_state, verbose, checkpoint
         As in `ISDE`. What chance gives is charged to the same table, so that an edge that passes is no chance.
     solver : "auto" or the name of a solver of trees, default="auto"
         How the tree is found. Where it is not proved to be the best one, `selection_.gap` says how far it can be from
@@ -113,6 +115,7 @@ class TreeISDE(StructureEstimator):
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
+        checkpoint: str | Path | None = None,
     ) -> None:
         self.max_block_size = max_block_size
         self.marginal = marginal
@@ -126,9 +129,11 @@ class TreeISDE(StructureEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     @recorded
     @heard_by_callbacks
+    @kept_in_run
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> TreeISDE:
         """Score every subset, select the best tree, fit its cliques on all rows, each once.
 

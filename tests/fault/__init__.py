@@ -18,6 +18,10 @@ from typing import Protocol
 import numpy as np
 
 FAULTS = {
+    "run killed at random": "run_killed",
+    "run killed at every write": "run_killed_at_writes",
+    "log damaged": "log_damaged",
+    "manifest damaged": "manifest_damaged",
     "saved file cut at every byte": "saved_cut",
     "saved file changed": "saved_changed",
     "saved file changed, checksums right": "saved_resealed",

@@ -1,7 +1,7 @@
 """The command line. One file per command: parse, call, print.
 
-Results go to standard output, talk and progress to standard error. Exit code 2 is misuse (a wrong option, unusable
-data), 1 is failure. Nothing heavy is imported until a command runs: `isde --help` answers at once.
+Results go to standard output, talk and progress to standard error. Exit codes are in `exit_codes`. Nothing heavy is
+imported until a command runs: `isde --help` answers at once.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 import click
 
 from isde import __version__
+from isde.cli.exit_codes import PARTIAL, exit_code
 from isde.cli.flags import in_flags
 from isde.cli.options import DEBUG, debug_option
 from isde.cli.output import echo
 from isde.cli.progress import BarReporter
-from isde.errors import ISDEError
+from isde.cli.signals import stopped_by_signals
+from isde.errors import ISDEError, PartialWarning
 from isde.progress import reporting
 
 COMMANDS = {
@@ -31,6 +33,7 @@ COMMANDS = {
     "report": "One HTML page on a run, to send to a colleague.",
     "info": "What a run found: blocks, gains, proof.",
     "graph": "The graph of a run, for other programs or as a figure.",
+    "export": "The score of every subset of a run, as csv or parquet.",
     "demo": "Fit built-in data and show the result.",
 }
 
@@ -52,18 +55,30 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
+        partial = False
+
+        def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+            nonlocal partial
+            partial = partial or issubclass(category, PartialWarning)
+            self._print("Warning", str(message), ctx)
+
         try:
-            with warnings.catch_warnings(), reporting(BarReporter()):
-                warnings.showwarning = lambda message, *_, **__: self._print("Warning", str(message), ctx)
-                return super().invoke(ctx)
+            with warnings.catch_warnings(), reporting(BarReporter()), stopped_by_signals() as stopped:
+                warnings.showwarning = show
+                found = super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click's own, and a reader that has seen enough
         except Exception as error:
             if ctx.find_root().meta.get(DEBUG):
                 raise
             self._print("Error", _sentence(error), ctx)
-            # Misuse is a ValueError or TypeError, InputError included; all else is our failure or the machine's.
-            ctx.exit(2 if isinstance(error, ValueError | TypeError) else 1)
+            ctx.exit(exit_code(error))
+        except KeyboardInterrupt:
+            click.echo("\nStopped.", err=True)
+            ctx.exit(128 + stopped())
+        if partial:
+            ctx.exit(PARTIAL)
+        return found
 
     def _print(self, kind: str, text: str, ctx: click.Context) -> None:
         """A message of the core, in the flags of the command that was running."""
@@ -74,6 +89,8 @@ class LazyGroup(click.Group):
 def _sentence(error: Exception) -> str:
     expected = isinstance(error, ISDEError | ValueError | TypeError | OSError)
     text = str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory ({text}): use fewer columns, a smaller max_block_size= or fewer n_jobs=."
     return text if expected else f"{type(error).__name__}: {text} (run again with --debug to see where)"
 
 

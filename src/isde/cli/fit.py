@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,21 @@ from isde.cli.output import echo
 @click.command("fit")
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Folder for the result.  [default: show it, write nothing]"
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder that keeps scores as they come, and the result: after a crash the same command goes on.  "
+    "[default: show it, write nothing]",
+)
+@click.option("--overwrite", is_flag=True, help="Begin anew in a folder that holds an earlier run.")
+@click.option(
+    "--cluster",
+    help="Where to score: tcp://HOST:PORT of a Dask scheduler, local (Dask on this machine) or ray.  "
+    "[default: threads of this machine]",
 )
 @click.option(
     "--report", "page", type=click.Path(path_type=Path), help="One HTML page on the result, too: the file to write."
 )
-@click.option("--overwrite", is_flag=True, help="Replace an earlier run in that folder.")
 @fit_options
 @table_options
 @json_option
@@ -38,6 +48,7 @@ def command(
     output: Path | None,
     page: Path | None,
     overwrite: bool,
+    cluster: str | None,
     reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
@@ -48,31 +59,50 @@ def command(
     DATA is a csv or tsv file, plain or gzipped, a parquet, npy, npz or fcs file, or - for csv from standard input.
     """
     from isde.cli.report import check_page, write_page
-    from isde.cli.runs import check_output, held_out_of, print_summary, provenance, summarize, write_run
+    from isde.cli.runs import (
+        check_run,
+        fit_in_run,
+        held_out_of,
+        print_summary,
+        provenance,
+        summarize,
+        write_summary,
+    )
     from isde.data.readers import read_table
+    from isde.errors import ResourceError
     from isde.report import report_numbers
+    from isde.run.clusters import cluster as use_cluster
+    from isde.run.folder import run_folder
 
     verbose = 0 if quiet else 1
     model = build_estimator(settings, verbose=verbose)
     settings["max_block_size"] = model.max_block_size
     if output is not None:
         output = output.absolute()
-        check_output(output, overwrite=overwrite)
+        check_run(output, overwrite=overwrite)
     if page is not None:
         check_page(page, output)
-    table = read_table(data, **reading, verbose=verbose)
-    check_split(settings["fit_rows"], settings["score_rows"], len(table.X))
-    model.fit(table)
-    about = provenance(model, table, settings | reading) | {"data": str(data)}
-    summary = summarize(model) | {"held_out": held_out_of(model, table.X)} | about
-    if output is not None:
-        write_run(output, model, summary)
+    failed: ResourceError | None = None
+    with nullcontext() if output is None else run_folder(output) as run:
+        table = read_table(data, **reading, verbose=verbose)
+        check_split(settings["fit_rows"], settings["score_rows"], len(table.X))
+        with nullcontext() if cluster is None else use_cluster(cluster, settings["jobs"]):
+            if run is None:
+                model.fit(table)
+            else:
+                failed = fit_in_run(model, table, run, overwrite=overwrite)
+        about = provenance(model, table, settings | reading) | {"data": str(data)}
+        summary = summarize(model) | {"held_out": held_out_of(model, table.X)} | about
+        if run is not None:
+            failed = failed or write_summary(run.path, summary)
     if page is not None:
         write_page(report_numbers(model, table, about=summary), page, quiet=quiet)
     if as_json:
         print_json(summary)
     else:
         print_summary(summary)
+    if failed is not None:
+        raise failed  # what was found is shown all the same
     if not quiet:
         echo(_what_was_written(output), err=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -20,9 +21,11 @@ from isde.data.readers import read_table
 from isde.data.readers.request import source_name
 from isde.data.table import Table, columns_of_model
 from isde.data.words import in_braces, join_names
-from isde.errors import InputError, ISDEError
-from isde.files import check_room, whole_folder
+from isde.density_estimator import SCORES_FILE
+from isde.errors import CheckpointError, InputError, ISDEError, ResourceError
+from isde.files import check_room, whole_file, whole_folder
 from isde.inspection import HeldOut, best_partition, held_out, least_correlation, notes, runner_up
+from isde.run.folder import MANIFEST_FILE, STORE_FILES, WAY_OUT, RunFolder
 from isde.scores import SubsetScores
 from isde.splits import draw_splits, resolve_split
 from isde.structure_estimator import StructureEstimator
@@ -63,6 +66,45 @@ def _check_place(folder: Path) -> None:
     check_room(folder)
 
 
+def check_run(folder: Path, *, overwrite: bool) -> None:
+    """The same for a folder that may hold a run to go on with."""
+    goes_on = os.path.isfile(folder / MANIFEST_FILE)  # false, too, for a name that no file can have
+    kept = STORE_FILES | {MODEL_FILE, SUMMARY_FILE, SCORES_FILE}
+    left = {entry.name for entry in folder.glob(".*.part")} if goes_on else set()
+    check_output(folder, overwrite=overwrite or goes_on, replaceable=kept | left)
+
+
+def fit_in_run(model: StructureEstimator, table: Table, run: RunFolder, *, overwrite: bool) -> ResourceError | None:
+    """Fit with a run folder to keep scores in; an error of the disk that came after the fit is given back."""
+    if overwrite:
+        run.clear()
+        for name in (MODEL_FILE, SUMMARY_FILE, SCORES_FILE):
+            (run.path / name).unlink(missing_ok=True)
+    model.checkpoint = run.path
+    try:
+        model.fit(table)
+    except CheckpointError as error:
+        raise CheckpointError(str(error).replace(WAY_OUT, "give another folder, or --overwrite")) from error
+    except ResourceError as error:
+        if not hasattr(model, "density_"):
+            raise
+        return error
+    return None
+
+
+def write_summary(folder: Path, summary: dict[str, Any]) -> ResourceError | None:
+    """The summary beside the model, or why it could not be written."""
+    path = folder / SUMMARY_FILE
+    try:
+        with whole_file(path) as file:
+            file.write(_json(summary).encode())
+    except OSError as error:
+        return ResourceError(
+            f"{path} cannot be written ({error.strerror or error}): the model is, what it found is shown."
+        )
+    return None
+
+
 def write_run(folder: Path, model: StructureEstimator, summary: dict[str, Any]) -> None:
     """The folder of a fitted model."""
     with whole_folder(folder) as staging:
@@ -71,7 +113,11 @@ def write_run(folder: Path, model: StructureEstimator, summary: dict[str, Any]) 
 
 
 def write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(_json(value), encoding="utf-8")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, allow_nan=False) + "\n"
 
 
 def provenance(model: StructureEstimator, table: Table, options: dict[str, Any]) -> dict[str, Any]:
@@ -136,7 +182,8 @@ def read_for(model: StructureEstimator, data: Path, **options: Any) -> Table:
 
 def load_scores(path: str) -> SubsetScores:
     """The score table of a run, or one saved by itself."""
-    found = load(path)
+    own, model = Path(path) / SCORES_FILE, Path(path) / MODEL_FILE
+    found = load(own if own.is_file() and not model.is_file() else path)
     if isinstance(found, SubsetScores):
         return found
     if isinstance(found, StructureEstimator):

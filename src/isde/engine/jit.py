@@ -21,21 +21,68 @@ type and layout, always: another one compiles all again. `tests/test_first_call.
 from __future__ import annotations
 
 import gc
+import os
+import stat
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from numba import njit
+from numba import config, njit
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
+
+from isde.errors import warn
 
 # Sums may be reordered for vectors; no NaN and no infinity gets in, since data are checked and bounded before.
 REORDERED = {"reassoc", "contract", "nsz", "nnan"}
 
-loop = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+
+def _keeps_code() -> bool:
+    """Whether numba finds a place for compiled code; where a container lets it write nowhere, one is made."""
+
+    def function() -> None:
+        pass
+
+    def found() -> bool:
+        try:
+            njit(cache=True)(function)
+        except RuntimeError:
+            return False
+        return True
+
+    if found():
+        return True
+    place = _private_folder()
+    if place is not None:
+        config.CACHE_DIR = str(place)
+    kept = place is not None and found()
+    where = f"it is kept in {place}" if kept else "every command compiles for some seconds"
+    warn(f"No place for compiled code beside isde, nor at home: {where}; NUMBA_CACHE_DIR names one.")
+    return kept
+
+
+def _private_folder() -> Path | None:
+    """A folder among temporary files that nobody else can write to: whoever can would have their code run."""
+    if not hasattr(os, "getuid"):
+        return None
+    place = Path(tempfile.gettempdir()) / f"isde-compiled-{os.getuid()}"
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+        about = place.lstat()
+    except OSError:
+        return None
+    ours = stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o077
+    return place if ours else None
+
+
+CACHE = _keeps_code()
+
+loop = njit(cache=CACHE, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 """Called from Python; sums in the order written."""
 
-fast_loop = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath=REORDERED)
+fast_loop = njit(cache=CACHE, nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath=REORDERED)
 """Called from Python; sums reordered for vectors."""
 
 part = njit(forceinline=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)

@@ -87,12 +87,12 @@ class Tile:
 
 
 @lru_cache(maxsize=8)  # the same for all splits of a table
-def plan_pieces(subsets: SubsetFamily) -> tuple[tuple[Piece, ...], ...]:
-    """The tiles, each as its pieces; the cheapest of the ways to cover the family."""
-    ways = [list(_pivot_pieces(subsets))]
+def plan_pieces(subsets: SubsetFamily, above: int = 0) -> tuple[tuple[Piece, ...], ...]:
+    """The tiles, each as its pieces; the cheapest of the ways to cover the family, or its subsets of more columns."""
+    ways = [list(_pivot_pieces(subsets, above))]
     if subsets.n_columns <= 2 * 12:  # 2^12 rows a half
-        ways.append(list(_halves_pieces(subsets)))
-    if subsets.max_size <= 3:
+        ways.append(list(_halves_pieces(subsets) if above == 0 else _halves_pieces_above(subsets, above)))
+    if subsets.max_size <= 3 and above == 0:
         ways.append(list(_fours_pieces(subsets)))
     return into_tiles(min(ways, key=lambda way: sum(piece.cost for piece in way)), TILE_SLOTS)
 
@@ -191,13 +191,13 @@ def positions(subsets: SubsetFamily, members: NDArray[np.int16]) -> NDArray[np.i
     return np.where(sizes > 0, np.array(subsets.offsets)[sizes] + ranks, -1)
 
 
-def _pivot_pieces(subsets: SubsetFamily) -> Iterator[Piece]:
+def _pivot_pieces(subsets: SubsetFamily, above: int) -> Iterator[Piece]:
     d, k = subsets.n_columns, subsets.max_size
     for pivot in range(d):
         lows = _subsets(range(pivot), (k - 1) // 2)
         highs = _subsets(range(pivot + 1, d), k // 2)
         for size, band in groupby(lows, key=len):
-            wanted = tuple(high for high in highs if len(high) - size in (0, 1) and size + 1 + len(high) <= k)
+            wanted = tuple(h for h in highs if len(h) - size in (0, 1) and above < size + 1 + len(h) <= k)
             yield from _cut(tuple(band), wanted, (pivot,))
 
 
@@ -210,6 +210,15 @@ def _halves_pieces(subsets: SubsetFamily) -> Iterator[Piece]:
         span = list(sizes)
         lefts = tuple(s for s in firsts if len(s) in span)
         rights = tuple(s for s in seconds if len(s) <= largest)
+        yield from _cut(lefts, rights, ())
+
+
+def _halves_pieces_above(subsets: SubsetFamily, above: int) -> Iterator[Piece]:
+    d, k = subsets.n_columns, subsets.max_size
+    firsts, seconds = _subsets(range(d // 2), k), _subsets(range(d // 2, d), k)
+    for size in range(max(map(len, firsts)) + 1):
+        lefts = tuple(s for s in firsts if len(s) == size)
+        rights = tuple(s for s in seconds if above < size + len(s) <= k)
         yield from _cut(lefts, rights, ())
 
 

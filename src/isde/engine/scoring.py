@@ -52,16 +52,16 @@ class KernelRows:
 
 
 @lru_cache(maxsize=8)  # the same for all splits of a table
-def kernel_chunks(subsets: SubsetFamily) -> tuple[Chunk, ...]:
+def kernel_chunks(subsets: SubsetFamily, above: int = 0) -> tuple[Chunk, ...]:
     """The tiles of the plan."""
     return tuple(
         Chunk(
-            f"kernels-{number}",
+            f"kernels-{above + 1}-{subsets.max_size}-{number}",
             sum(piece.n_subsets(subsets.max_size) for piece in pieces),
             sum(piece.n_octets for piece in pieces),
             content=pieces,
         )
-        for number, pieces in enumerate(plan_pieces(subsets))
+        for number, pieces in enumerate(plan_pieces(subsets, above))
     )
 
 

@@ -42,12 +42,12 @@ class BestMarginal:
         """Those of one family are no price for another's."""
         return
 
-    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
+    def chunks(self, subsets: SubsetFamily, above: int = 0) -> Sequence[Chunk]:
         """Those of each family, which they name, since their own names may be the same."""
         return [
             replace(chunk, key=f"{number}-{chunk.key}", model=first + chunk.model)
             for number, (first, family) in enumerate(zip(self._first_models(), self.families, strict=True))
-            for chunk in family.chunks(subsets)
+            for chunk in family.chunks(subsets, above)
         ]
 
     def warn_few_rows(self, n_fit: int) -> None:

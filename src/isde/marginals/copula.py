@@ -21,7 +21,7 @@ from isde.engine import scoring
 from isde.engine.grid import BandwidthGrid
 from isde.engine.scoring import KernelRows
 from isde.marginals.gaussian import SECONDS_PER_SUBSET, expected_log_densities, second_moment
-from isde.marginals.marginal import Traits
+from isde.marginals.marginal import Traits, whole_chunk
 from isde.normal_scores import normal_scores
 from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.splits import check_folds, contiguous_folds, warn_few_rows
@@ -53,9 +53,9 @@ class CopulaScorer:
         check_folds(cv)
         return cls(cv)
 
-    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
-        gaussians = Chunk("gaussians", len(subsets), len(subsets), GAUSSIANS)
-        return [*scoring.kernel_chunks(subsets), gaussians, replace(gaussians, key="magnitudes", model=MAGNITUDES)]
+    def chunks(self, subsets: SubsetFamily, above: int = 0) -> Sequence[Chunk]:
+        kernels, others = scoring.kernel_chunks(subsets, above), (("gaussians", GAUSSIANS), ("magnitudes", MAGNITUDES))
+        return [*kernels, *(replace(whole_chunk(name, subsets, above), model=model) for name, model in others)]
 
     def warn_few_rows(self, n_fit: int) -> None:
         warn_few_rows(n_fit, self.cv)
@@ -71,7 +71,8 @@ class CopulaScorer:
         Z_fit, Z_score = rows.Z_fit, rows.Z_score
         if chunk.model == MAGNITUDES:
             Z_fit, Z_score = magnitude_scores(Z_fit), magnitude_scores(Z_score)
-        return ChunkScores.without_bandwidths(np.arange(len(subsets)), self._gaussians(Z_fit, Z_score, subsets))
+        gains = self._gaussians(Z_fit, Z_score, subsets)
+        return ChunkScores.without_bandwidths(np.array(chunk.content), gains[chunk.content.start :])
 
     def cost(self, rows: CopulaRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
         if chunk.model == KERNELS:

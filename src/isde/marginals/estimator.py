@@ -80,8 +80,8 @@ class EstimatorMarginal:
     def n_parameters(self, size: int) -> None:
         return None
 
-    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
-        return cut_evenly(len(subsets), most=MOST_FITS)
+    def chunks(self, subsets: SubsetFamily, above: int = 0) -> Sequence[Chunk]:
+        return cut_evenly(len(subsets), MOST_FITS, subsets.offsets[above + 1])
 
     def warn_few_rows(self, n_fit: int) -> None:
         """The estimator's own business."""

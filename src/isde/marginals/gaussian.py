@@ -15,7 +15,7 @@ from isde.data.checks import check_units
 from isde.engine.jit import loop
 from isde.errors import InputError
 from isde.marginals.conditional import given_and_others
-from isde.marginals.marginal import SavedBlock, Traits, WithoutBandwidth, checked_columns, of_columns
+from isde.marginals.marginal import SavedBlock, Traits, WithoutBandwidth, checked_columns, of_columns, whole_chunk
 from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.subsets import SubsetFamily, binomials
 
@@ -91,9 +91,9 @@ class GaussianMarginal:
         """Covariances, and means where they are fitted."""
         return size * (size + 1) // 2 + (0 if self.zero_mean else size)
 
-    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
+    def chunks(self, subsets: SubsetFamily, above: int = 0) -> Sequence[Chunk]:
         """One: a subset costs next to nothing, and shares its factor with others."""
-        return [Chunk("gaussians", len(subsets), len(subsets))]
+        return [whole_chunk("gaussians", subsets, above)]
 
     def warn_few_rows(self, n_fit: int) -> None:
         """Too few make a covariance singular, which scores say."""
@@ -109,7 +109,8 @@ class GaussianMarginal:
 
         C is the covariance of the fitting rows, D that of the scoring rows.
         """
-        return ChunkScores.without_bandwidths(np.arange(len(subsets)), expected_log_densities(*rows, subsets))
+        scores = expected_log_densities(*rows, subsets)
+        return ChunkScores.without_bandwidths(np.array(chunk.content), scores[chunk.content.start :])
 
     def cost(self, rows: tuple[Matrix, Matrix], subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
         return Cost(SECONDS_PER_SUBSET * len(subsets))

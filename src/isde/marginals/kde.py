@@ -66,8 +66,8 @@ class KDEBlock(FrozenArrays, SavedBlock):
 class KDEMarginal(TunedByFolds):
     """Spherical Gaussian kernel density; `bandwidths=None` is the paper's grid, growing where it must."""
 
-    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
-        return scoring.kernel_chunks(subsets)
+    def chunks(self, subsets: SubsetFamily, above: int = 0) -> Sequence[Chunk]:
+        return scoring.kernel_chunks(subsets, above)
 
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> KernelRows:
         check_units(X_fit)

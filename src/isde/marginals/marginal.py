@@ -118,8 +118,8 @@ class SubsetScorer(Protocol):
     @property
     def n_models(self) -> int: ...
 
-    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
-        """All that there is to do for one split: every subset once for each model."""
+    def chunks(self, subsets: SubsetFamily, above: int = 0) -> Sequence[Chunk]:
+        """All that there is to do for one split: every subset of more than `above` columns once for each model."""
         ...
 
     def warn_few_rows(self, n_fit: int) -> None:
@@ -171,6 +171,12 @@ class TunedByFolds:
 
     def warn_few_rows(self, n_fit: int) -> None:
         warn_few_rows(n_fit, self.cv)
+
+
+def whole_chunk(name: str, subsets: SubsetFamily, above: int) -> Chunk:
+    """All subsets of more than `above` columns as one chunk; `content` is their range."""
+    every = range(subsets.offsets[above + 1], len(subsets))
+    return Chunk(f"{name}-{above + 1}-{subsets.max_size}", len(every), len(every), content=every)
 
 
 def of_columns(X: Matrix, columns: Sequence[int]) -> Matrix:

@@ -130,8 +130,8 @@ class StackBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
 class StackMarginal(TunedByFolds):
     """Kernel densities and Gaussian mixtures, combined; of `bandwidths` only the range matters."""
 
-    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
-        return cut_evenly(len(subsets), most=MOST_SUBSETS)
+    def chunks(self, subsets: SubsetFamily, above: int = 0) -> Sequence[Chunk]:
+        return cut_evenly(len(subsets), MOST_SUBSETS, subsets.offsets[above + 1])
 
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> tuple[Matrix, Matrix]:
         check_units(X_fit)

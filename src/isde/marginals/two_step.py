@@ -34,8 +34,8 @@ class TwoStepMarginal:
     def n_parameters(self, size: int) -> None:
         return None
 
-    def chunks(self, subsets: SubsetFamily) -> Sequence[Chunk]:
-        return self.scoring.chunks(subsets)
+    def chunks(self, subsets: SubsetFamily, above: int = 0) -> Sequence[Chunk]:
+        return self.scoring.chunks(subsets, above)
 
     def warn_few_rows(self, n_fit: int) -> None:
         self.scoring.warn_few_rows(n_fit)

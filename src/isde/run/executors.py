@@ -1,4 +1,4 @@
-"""Who does the work: chunks one after the other, or by joblib's threads or processes.
+"""Who does the work: chunks one after the other, or by joblib's threads or processes; clusters have files of their own.
 
 Where there are many chunks, workers take one each; where there are few, all workers share each in turn. Results do not
 depend on it: a chunk gives the same bits whoever does it.
@@ -9,14 +9,17 @@ results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 from sklearn import get_config
 
+from isde.run.processes import do_in_processes
 from isde.run.work import ChunkScores, Means, Report, Run
 
 CHUNKS_PER_WORKER = 4
@@ -27,15 +30,26 @@ LEAST_MEMORY = 64 << 20
 
 Task = TypeVar("Task")
 ScoreTask = Callable[[Task, Means], ChunkScores]
+Done = Generator[tuple[Task, ChunkScores | None], None, None]
 
 
 class Executor(Protocol):
     """Does tasks, in any order."""
 
-    def map(
-        self, score: ScoreTask[Task], tasks: Sequence[Task], report: Callable[[Task], Report]
-    ) -> Iterator[tuple[Task, ChunkScores]]:
-        """Each task with what was found, as it is done; `report(task)` is told the share of a task under way."""
+    @property
+    def n_workers(self) -> int:
+        """How many there are."""
+        ...
+
+    def means(self, n_tasks: int) -> Means:
+        """What each of so many tasks may use, but for who does it."""
+        ...
+
+    def map(self, score: ScoreTask[Task], tasks: Sequence[Task], report: Callable[[Task], Report]) -> Done[Task]:
+        """Each task with what was found, as it is done; `report(task)` is told the share of a task under way.
+
+        None was found of a task that ends each process that does it.
+        """
         ...
 
 
@@ -45,38 +59,59 @@ class LocalExecutor:
 
     n_jobs: int | None = None
     in_processes: bool = False
+    shares: bool = True  # several workers can do a task together
 
-    def map(
-        self, score: ScoreTask[Task], tasks: Sequence[Task], report: Callable[[Task], Report]
-    ) -> Iterator[tuple[Task, ChunkScores]]:
+    def map(self, score: ScoreTask[Task], tasks: Sequence[Task], report: Callable[[Task], Report]) -> Done[Task]:
         means = self.means(len(tasks))
         if means.n_workers == self.n_workers:
             with workers(self.n_workers) as run:
                 for task in tasks:
-                    yield task, score(task, replace(means, run=run, report=report(task)))
+                    yield task, frugally(score, task, replace(means, run=run, report=report(task)))
             return
-        prefer = "processes" if self.in_processes else "threads"
-        pool = Parallel(n_jobs=self.n_workers, prefer=prefer, return_as="generator_unordered")
-        for number, found in pool(delayed(_numbered)(score, i, task, means) for i, task in enumerate(tasks)):
+        numbered = do_in_processes if self._processes() else _do_in_threads
+        for number, found in numbered(partial(frugally, score), tasks, means, self.n_workers):
             yield tasks[number], found
+
+    def _processes(self) -> bool:
+        """Whether joblib's workers are processes, by what they do or as `parallel_config` says."""
+        backend, _ = get_active_backend(prefer="processes" if self.in_processes else "threads")
+        return not getattr(backend, "supports_sharedmem", False)
 
     @property
     def n_workers(self) -> int:
         """Workers there are, within the memory allowed."""
-        return max(1, min(effective_n_jobs(self.n_jobs), _memory_allowed() // LEAST_MEMORY))
+        return max(1, min(effective_n_jobs(self.n_jobs), memory_allowed() // LEAST_MEMORY))
 
     def means(self, n_tasks: int) -> Means:
-        """What each of so many tasks may use, but for who does it."""
-        apart = self.in_processes or n_tasks >= CHUNKS_PER_WORKER * self.n_workers
+        apart = self.in_processes or not self.shares or n_tasks >= CHUNKS_PER_WORKER * self.n_workers
         at_once = self.n_workers if apart else 1
-        return Means(n_workers=self.n_workers // at_once, memory=_memory_allowed() // at_once)
+        return Means(n_workers=self.n_workers // at_once, memory=memory_allowed() // at_once)
+
+
+def frugally(score: ScoreTask[Task], task: Task, means: Means) -> ChunkScores:
+    """Score with the memory allowed, or, where that is not there, with half of it, and half of that."""
+    while True:
+        try:
+            return score(task, means)
+        except MemoryError:
+            if means.memory < LEAST_MEMORY:
+                raise
+            means = replace(means, memory=means.memory // 2)
+
+
+def _do_in_threads(
+    score: ScoreTask[Task], tasks: Sequence[Task], means: Means, n_workers: int
+) -> Iterator[tuple[int, ChunkScores]]:
+    pool = Parallel(n_jobs=n_workers, prefer="threads", return_as="generator_unordered")
+    yield from pool(delayed(_numbered)(score, i, task, means) for i, task in enumerate(tasks))
 
 
 def _numbered(score: ScoreTask[Task], number: int, task: Task, means: Means) -> tuple[int, ChunkScores]:
     return number, score(task, means)
 
 
-def _memory_allowed() -> int:
+def memory_allowed() -> int:
+    """Bytes of scikit-learn's `working_memory`."""
     return int(get_config()["working_memory"] * 2**20)
 
 

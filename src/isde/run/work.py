@@ -72,12 +72,12 @@ class Means:
     report: Report = _silently
 
 
-def cut_evenly(n_subsets: int, most: int) -> Sequence[Chunk]:
-    """Chunks of subsets in a row, of at most so many and about equal work; `content` is their range.
+def cut_evenly(n_subsets: int, most: int, first: int = 0) -> Sequence[Chunk]:
+    """Chunks of subsets in a row, from the first on, of at most so many and about equal work; `content` is their range.
 
     >>> [chunk.content for chunk in cut_evenly(130, most=8)][:2], len(cut_evenly(130, most=8))
     ([range(0, 3), range(3, 6)], 44)
     """
-    size = min(most, -(-n_subsets // FEWEST_CHUNKS))
-    parts = (range(start, min(start + size, n_subsets)) for start in range(0, n_subsets, size))
+    size = min(most, -(-(n_subsets - first) // FEWEST_CHUNKS))
+    parts = (range(start, min(start + size, n_subsets)) for start in range(first, n_subsets, size or 1))
     return [Chunk(f"{part.start}-{part.stop}", len(part), len(part), content=part) for part in parts]

@@ -1,0 +1,66 @@
+"""Ctrl-C and SIGTERM end a command at once: what was scored is on disk, nothing half-written stays, the cursor is back.
+
+Python hears of a signal when compiled code comes back to it, which may take seconds. So a thread hears of it too, and
+ends the process where the command has not done so by then.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from isde.files import remove_unfinished
+
+GRACE_SECONDS = 1.0
+SHOW_CURSOR = "\033[?25h"
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[Callable[[], int]]:
+    """Signals raise `KeyboardInterrupt` in the block; gives a function that tells which one it was."""
+    heard: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    def which() -> int:
+        return heard[0] if heard else int(signal.SIGINT)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield which
+        return
+    ours, its = socket.socketpair()
+    ours.setblocking(False)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    fd_before = signal.set_wakeup_fd(ours.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_end_in_time, args=(its,), daemon=True).start()
+    try:
+        yield which
+    finally:
+        signal.set_wakeup_fd(fd_before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        ours.close()
+
+
+def _end_in_time(its: socket.socket) -> None:
+    with its:
+        number = its.recv(1)
+        if not number:  # the command is done
+            return
+        its.settimeout(GRACE_SECONDS)
+        try:
+            while its.recv(1):  # impatient people press twice
+                pass
+        except TimeoutError:
+            remove_unfinished()
+            if sys.stderr.isatty():
+                os.write(2, SHOW_CURSOR.encode())
+            os._exit(128 + number[0])

@@ -1,0 +1,94 @@
+"""Tasks in joblib's processes, one of which may die.
+
+joblib then ends all others, and says nothing of what they were doing. So each process leaves a note while it does a
+task. Tasks with a note are tried again by themselves; one that ends its process again and again is given up, and all
+others are done.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed, parallel_config
+from joblib._parallel_backends import LokyBackend
+from joblib.externals.loky.process_executor import BrokenProcessPool
+from joblib.parallel import get_active_backend
+
+from isde.errors import ISDEError
+
+MOST_DEATHS = 3
+"""Processes that a task may end before it is given up."""
+
+MOST_ROUNDS = 5
+"""In a row without anything done, and without a task to blame."""
+
+WATCH_SECONDS = 0.5
+
+
+def do_in_processes(
+    score: Callable[[Any, Any], Any], tasks: Sequence[Any], means: Any, n_workers: int
+) -> Iterator[tuple[int, Any]]:
+    """The number of each task with what was found, None for one that was given up."""
+    left, deaths, idle = dict(enumerate(tasks)), Counter[int](), 0
+    with tempfile.TemporaryDirectory(prefix="isde-", ignore_cleanup_errors=True) as folder:
+        while left:
+            # Those under way when a process died, each by itself; then all others together.
+            blamed = next((number for number in left if deaths[number]), None)
+            some = {blamed: left[blamed]} if blamed is not None else left
+            pool = _pool(max(2, n_workers))
+            calls = (delayed(_noted)(score, i, task, means, folder) for i, task in dict(some).items())
+            n_left = len(left)
+            try:
+                for number, found in pool(calls):
+                    del left[number]
+                    yield number, found
+            except BrokenProcessPool as error:
+                noted = [int(note.name) for note in Path(folder).iterdir()]
+                for number in set(noted) & left.keys():
+                    deaths[number] += 1
+                    if deaths[number] >= MOST_DEATHS:
+                        del left[number]
+                        yield number, None
+                for number in noted:
+                    (Path(folder) / str(number)).unlink(missing_ok=True)
+                idle = idle + 1 if len(left) == n_left and not noted else 0
+                if idle >= MOST_ROUNDS:
+                    raise ISDEError(
+                        f"Worker processes ended {idle} times in a row before they did anything ({error}): "
+                        "is there memory for them? Try n_jobs=1."
+                    ) from error
+
+
+def _pool(n_workers: int) -> Any:
+    """Processes that end with this one, where they are joblib's own."""
+    backend, _ = get_active_backend(prefer="processes")
+    watching = {"backend": "loky", "initializer": _end_with, "initargs": (os.getpid(),)}
+    with parallel_config(**watching) if isinstance(backend, LokyBackend) else nullcontext():
+        return Parallel(n_jobs=n_workers, prefer="processes", return_as="generator_unordered")
+
+
+def _noted(score: Callable[[Any, Any], Any], number: int, task: Any, means: Any, folder: str) -> tuple[int, Any]:
+    note = Path(folder) / str(number)
+    note.touch()
+    found = score(task, means)
+    note.unlink(missing_ok=True)
+    return number, found
+
+
+def _end_with(parent: int) -> None:
+    """A process whose run was killed would go on with what it was sent, and then wait for minutes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,121 @@
+"""Runs that may be killed at any moment: a process that is asked for them, line by line, and forks one for each.
+
+The forked process has nothing left to import or compile. It counts what it scores in a file, and kills itself where it
+is told to: so many seconds after the first record, or at the n-th call that changes a file, before it, after it, or
+with half of what is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import ShuffleSplit
+
+from isde import ISDE, chance, score_tables
+from isde.run import log
+from isde.run.store import LogStore
+
+CHANGING = ("write", "fsync", "fdatasync", "ftruncate", "replace", "fdopen", "chmod", "open")
+"""Functions of `os` that change files, or open one to."""
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fit(job: dict[str, Any], folder: str | None) -> None:
+    split = ShuffleSplit(job["splits"], train_size=0.5, random_state=0)
+    ISDE(3, marginal=job["marginal"], split=split, n_jobs=job["jobs"], random_state=0, checkpoint=folder).fit(
+        np.load(job["data"])
+    )
+
+
+def run(job: dict[str, Any]) -> None:
+    """What a forked process does."""
+    _count_scored(job["folder"] + ".scored")
+    calls = [0]
+    if job["call"] is not None:
+        log.SYNC_SECONDS = -1.0  # every record is synced
+        for name in CHANGING:
+            _wrap(name, calls, job["call"], job["how"])
+    if job["seconds"] is not None:
+        _die_after(job["seconds"])
+    fit(job, job["folder"])
+    if job["call"] == 0:
+        with open(job["folder"] + ".calls", "w") as file:
+            file.write(str(calls[0]))
+
+
+def _wrap(name: str, calls: list[int], number: int, how: str) -> None:
+    function = getattr(os, name)
+
+    def counting(*arguments: Any, **options: Any) -> Any:
+        calls[0] += 1
+        here = calls[0] == number
+        if here and how == "before":
+            die()
+        if here and how == "half" and name == "write":
+            function(arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
+            die()
+        found = function(*arguments, **options)
+        if here:
+            die()
+        return found
+
+    setattr(os, name, counting)
+
+
+def _die_after(seconds: float) -> None:
+    put, begun = LogStore.put, []
+
+    def first(self: LogStore, key: str, found: Any) -> None:
+        if not begun:
+            begun.append(key)
+            threading.Timer(seconds, die).start()
+        put(self, key, found)
+
+    LogStore.put = first  # type: ignore[method-assign]
+
+
+def _count_scored(path: str) -> None:
+    score = score_tables.score_task
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    write = os.write
+
+    def count(*arguments: Any) -> Any:
+        found = score(*arguments)
+        write(handle, b".")
+        return found
+
+    score_tables.score_task = count
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    chance.TABLES = 6
+    ready: set[str] = set()
+    for line in sys.stdin:
+        job = json.loads(line)
+        if job["marginal"] not in ready:  # so that forked processes find all compiled
+            fit(job | {"jobs": 1, "splits": 1}, None)
+            ready.add(job["marginal"])
+        child = os.fork()
+        if child == 0:
+            try:
+                run(job)
+            except BaseException as error:
+                print(repr(error), file=sys.stderr, flush=True)
+                os._exit(1)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
