@@ -20,6 +20,9 @@ import numpy as np
 FAULTS = {
     "run killed at random": "run_killed",
     "run killed at every write": "run_killed_at_writes",
+    "run stopped by a signal": "run_stopped",
+    "worker process killed": "worker_killed",
+    "disk full": "disk_full",
     "log damaged": "log_damaged",
     "manifest damaged": "manifest_damaged",
     "saved file cut at every byte": "saved_cut",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ import numpy as np
 from sklearn.model_selection import ShuffleSplit
 
 from isde import ISDE, chance, score_tables
+from isde.cli.exit_codes import exit_code
 from isde.run import log
 from isde.run.store import LogStore
 
@@ -45,6 +47,8 @@ def run(job: dict[str, Any]) -> None:
         log.SYNC_SECONDS = -1.0  # every record is synced
         for name in CHANGING:
             _wrap(name, calls, job["call"], job["how"])
+    if job["room"] is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["room"], job["room"]))
     if job["seconds"] is not None:
         _die_after(job["seconds"])
     fit(job, job["folder"])
@@ -110,9 +114,11 @@ def main() -> None:
         if child == 0:
             try:
                 run(job)
-            except BaseException as error:
-                print(repr(error), file=sys.stderr, flush=True)
-                os._exit(1)
+            except Exception as error:
+                code = exit_code(error)
+                if code != 5:
+                    print(repr(error), file=sys.stderr, flush=True)
+                os._exit(code)
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 

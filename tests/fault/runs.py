@@ -23,8 +23,8 @@ class Killable:
         self.options = {"jobs": 2, "marginal": "kde", "splits": 12} | options
 
     def start(self, folder: Path, **how: Any) -> int:
-        """The exit code of a run, -9 where it was killed."""
-        job = {"seconds": None, "call": None, "how": None, "folder": str(folder), "data": str(self.data)}
+        """The exit code of a run as the command has it, -9 where it was killed."""
+        job = {"seconds": None, "call": None, "how": None, "room": None, "folder": str(folder), "data": str(self.data)}
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(self.options | job | how) + "\n")

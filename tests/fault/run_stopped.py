@@ -1,0 +1,51 @@
+"""Ctrl-C or SIGTERM at a random moment: its exit code, nothing left behind, and on to the same model."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+TRIES, FEW = 20, 1
+
+
+def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
+    np.savetxt(folder / "data.csv", rng.normal(size=(100, 5)), delimiter=",", header=",".join("abcde"), comments="")
+    if _start(folder, "alone").wait() != 0:
+        raise RuntimeError("a run that is left alone fails")
+    whole = (folder / "alone" / "model.isde").read_bytes()
+    for number in range(tries):
+        yield _one(folder, f"run-{number}", (signal.SIGINT, signal.SIGTERM)[number % 2], rng, whole)
+
+
+def _start(folder: Path, name: str) -> subprocess.Popen[bytes]:
+    call = ["fit", "data.csv", "-o", name, "--marginal", "stack", "-k", "2", "--jobs", "2", "--quiet"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "isde", *call], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, start_new_session=True,
+    )  # fmt: skip
+
+
+def _one(folder: Path, name: str, number: signal.Signals, rng: np.random.Generator, whole: bytes) -> str | None:
+    process, place = _start(folder, name), folder / name
+    while process.poll() is None and not (place / "scores.log").exists():
+        time.sleep(0.01)
+    time.sleep(float(rng.uniform(0, 1)))
+    process.send_signal(number)
+    code = process.wait()
+    if code not in (0, 128 + number):
+        return f"{place}: exit code {code} after {number.name}"
+    left = [path.name for path in place.glob(".*")]
+    time.sleep(1)
+    with_it = subprocess.run(["ps", "-o", "pid=", "-g", str(process.pid)], capture_output=True, text=True, check=False)
+    if left or with_it.stdout.split():
+        return f"{place}: {left or 'processes ' + with_it.stdout} left after {number.name}"
+    if _start(folder, name).wait() != 0:
+        return f"{place}: does not go on after {number.name}"
+    return None if (place / "model.isde").read_bytes() == whole else f"{place}: another model after {number.name}"
