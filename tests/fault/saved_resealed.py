@@ -6,6 +6,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -114,4 +115,4 @@ def _change_json(value: Any, rng: np.random.Generator) -> None:
     if isinstance(value[key], dict | list) and rng.random() < 0.7:
         _change_json(value[key], rng)
     else:
-        value[key] = HURTFUL_JSON[int(rng.integers(len(HURTFUL_JSON)))]
+        value[key] = deepcopy(HURTFUL_JSON[int(rng.integers(len(HURTFUL_JSON)))])  # it may be changed in turn
