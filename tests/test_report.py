@@ -298,6 +298,9 @@ def test_a_tree_of_blocks_has_a_page(tree):
     assert "<strong>not proved</strong>" in page
     inside = {tuple(pair["positions"]) for pair in numbers["pairs"]["listed"] if pair["inside"]}
     assert inside == {(0, 1), (0, 2), (1, 2), (2, 3)}
+    assert {tuple(pair["positions"]) for pair in numbers["pairs"]["listed"] if pair["apart"]} == {
+        (c, 4) for c in range(4)
+    }
     assert numbers["hangs_on"] == [{"block": 1, "on": 0, "columns": ["x2"]}]
     drawn = figures.clique_tree(numbers)
     assert [box["label"] for box in drawn["boxes"]] == ["x2, x3", "x0, x1, x2"]

@@ -116,9 +116,9 @@ def block_diagram(numbers: Any, width: float) -> dict[str, Any]:
     lines, across = [], 0
     for pair in listed:
         (i, j), passes = pair["positions"], pair["passes"]
-        if not pair["inside"] and (not passes or across >= MOST_ACROSS):
+        if not pair["inside"] and not (pair["apart"] and passes and across < MOST_ACROSS):
             continue
-        across += not pair["inside"]
+        across += pair["apart"]
         lines.append(
             {
                 "x1": nodes[i].x,
