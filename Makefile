@@ -8,7 +8,7 @@ else
 endif
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow lint bench picture clean
+.PHONY: demo test test-slow fault lint bench picture clean
 
 demo: $(READY)
 	$(BIN)/isde demo
@@ -19,6 +19,10 @@ test: lint
 # Minutes: optima of large tables against other solvers' (tests/golden), every item of the paper at its quick setting.
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+# Many minutes: files cut, changed and made to harm, processes killed; a table of what was tried, survived and lost.
+fault: $(READY)
+	$(BIN)/python -m tests.fault
 
 lint: $(READY)
 	$(BIN)/ruff check .

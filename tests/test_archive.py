@@ -1,10 +1,13 @@
 """Saved files: equal after loading, refused when damaged, never half written."""
 
+import hashlib
 import io
 import json
 import os
 import stat
+import struct
 import sys
+import tracemalloc
 import zipfile
 from dataclasses import replace
 
@@ -304,6 +307,161 @@ def test_content_that_does_not_fit_together_is_refused(saved, change):
     rewrite(path, header=lambda top: change(top["content"]))
     with pytest.raises(InputError, match=r"model\.isde is damaged"):
         isde.load(path)
+
+
+def reseal(path, **replaced):
+    """The same archive with other arrays and the right checksums: what no digest can tell."""
+    kind, header, arrays = read_archive(path)
+    write_archive(path, kind, header, arrays | replaced)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "complaint"),
+    [
+        ("density.scale", lambda scale: scale * np.nan, "'scale' must hold finite numbers above 0"),
+        ("density.scale", lambda scale: -scale, "'scale' must hold finite numbers above 0"),
+        ("density.shift", lambda shift: shift + np.inf, "'shift' must hold finite numbers"),
+        ("density.shift", lambda shift: shift[:1], "has the shape"),
+        ("density.block0.covariance", lambda matrix: -matrix, "covariances, symmetric and positive definite"),
+        ("density.block0.covariance", np.triu, "covariances, symmetric and positive definite"),
+        ("density.block0.mean", lambda mean: mean * 1e200, "'mean' must hold numbers of at most 1e.150"),
+        ("scores.scores", lambda scores: scores * np.nan, "'scores' must hold scores"),
+        ("scores.scores", lambda scores: scores[:-1], "has the shape"),
+        ("scores.bandwidths", np.zeros_like, "'bandwidths' must hold bandwidths above 0"),
+        ("scores.errors", lambda errors: np.full(len(errors), -1.0), "'errors' must hold errors"),
+        ("scores.charges", lambda charges: charges - 1, "'charges' must hold finite charges"),
+        ("scores.unsettled", lambda _: np.array([7]), "other names than columns"),
+    ],
+)
+def test_a_file_with_right_checksums_and_senseless_content_is_refused(tmp_path, rows, name, change, complaint):
+    path = tmp_path / "model.isde"
+    correlated = rows[:, [0, 2]] + rows[:, [2, 0]] / 2
+    ISDE(2, marginal="gaussian", solver="milp", random_state=0).fit(correlated).save(path)
+    _, _, arrays = read_archive(path)
+    assert isde.load(path).partition_ == ((0, 1),)
+    reseal(path, **{name: change(arrays[name])})
+    with pytest.raises(InputError, match=rf"model\.isde is damaged.*{complaint}"):
+        isde.load(path)
+
+
+def test_blocks_in_another_order_are_not_taken_for_those_of_other_columns(tmp_path, rows):
+    path = tmp_path / "density.isde"
+    fit_blocks(rows, [(0,), (1,), (2,)], "gaussian").save(path)
+    kind, header, arrays = read_archive(path)
+    write_archive(path, kind, header | {"blocks": header["blocks"][::-1]}, arrays)
+    with pytest.raises(InputError, match="another order"):
+        isde.load(path)
+
+
+@pytest.mark.parametrize("n_jobs", [0, 10**9, "all", 1.5, True])
+def test_a_file_cannot_ask_for_any_number_of_workers(saved, n_jobs):
+    path, _ = saved
+    rewrite(path, header=lambda top: top["content"]["params"].update(n_jobs=n_jobs))
+    with pytest.raises(InputError, match="no number of workers"):
+        isde.load(path)
+
+
+# --- files that ask for much -----------------------------------------------------------------------------------
+
+
+def write_zip(path, members, method=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def peak_bytes(function):
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def refuse(path, match):
+    with pytest.raises(InputError, match=match):
+        isde.load(path)
+
+
+def huge_array():
+    """A header that declares 15 GB, and nothing after it."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f8", "fortran_order": False, "shape": (2_000_000_000,)})
+    return buffer.getvalue()
+
+
+def test_an_array_that_declares_gigabytes_is_refused_before_memory_is_asked_for(saved):
+    path, _ = saved
+    data = huge_array()
+    digest = hashlib.sha256(data).hexdigest()
+    rewrite(path, header=lambda top: top["sha256"].update({"density.scale": digest}), **{"density.scale": data})
+    assert peak_bytes(lambda: refuse(path, r"'density\.scale' declares the shape \(2000000000,\)")) < 1 << 22
+
+
+def test_a_packed_header_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "bomb.isde"
+    write_zip(path, {"header.json": b"[" + b"{}," * (20 << 20) + b"{}]"}, zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 100_000
+    assert peak_bytes(lambda: refuse(path, "holds it as isde does not")) < 1 << 22
+
+
+def test_a_header_of_many_megabytes_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "header.isde"
+    write_zip(path, {"header.json": b" " * (17 << 20)})
+    assert peak_bytes(lambda: refuse(path, "a header of more than 16 MB")) < 1 << 22
+
+
+def test_members_that_lie_on_each_other_are_refused(saved):
+    path, _ = saved
+    whole = bytearray(path.read_bytes())
+    first = whole.index(b"PK\x01\x02")
+    for place in range(first, len(whole)):  # every member claims to be as large as the file
+        if whole[place : place + 4] == b"PK\x01\x02":
+            whole[place + 20 : place + 28] = 2 * struct.pack("<I", len(whole) - 300)
+    path.write_bytes(whole)
+    refuse(path, "declares more than it holds")
+
+
+@pytest.mark.parametrize(
+    ("header", "complaint"),
+    [
+        (b"[" * 100_000, "recursion"),
+        (b'{"format": NaN}', "NaN in the header"),
+        (b'{"format": ' + b"9" * 10_000 + b"}", "digits"),
+        (b'"isde"', "no file saved by isde"),
+        (b"\xff\xfe", "Expecting value"),
+    ],
+)
+def test_json_that_python_chokes_on_is_refused(tmp_path, header, complaint):
+    write_zip(tmp_path / "odd.isde", {"header.json": header})
+    refuse(tmp_path / "odd.isde", complaint)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content.update(max_block_size=10**6),
+        lambda content: content.update(max_block_size=True),
+        lambda content: content.update(max_block_size=2.0),
+        lambda content: content.update(n_columns=10**9),
+        lambda content: content.update(names=["a", "a", "b"]),
+        lambda content: content.update(names="abc"),
+        lambda content: content.update(dearest_pair=-1),
+    ],
+)
+def test_a_table_that_says_other_things_than_its_arrays_is_refused(tmp_path, table, change):
+    path = tmp_path / "scores.isde"
+    table.save(path)
+    rewrite(path, header=lambda top: change(top["content"]))
+    refuse(path, "is damaged")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="This system has no named pipes.")
+def test_a_pipe_or_a_device_is_no_saved_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe.isde")
+    refuse(tmp_path / "pipe.isde", r"pipe\.isde is a pipe, which may never end")
+    refuse("/dev/zero", "is a device, which may never end")
 
 
 # --- proofs ----------------------------------------------------------------------------------------------------

@@ -147,10 +147,14 @@ def test_the_seed_decides(clusters):
         {"weights": np.array([1.5, -0.5])},
         {"means": np.full((2, 3), np.inf)},
         {"covariances": np.ones((2, 3, 2))},
+        {"covariances": np.ones((2, 3, 3))},
+        {"covariances": np.stack([np.eye(3) + np.eye(3, k=1) / 2] * 2)},
+        {"weights": np.array([2.5, 2.5])},
+        {"weights": np.array([0.5, 0.6])},
     ],
 )
 def test_arrays_that_are_no_mixture_are_refused(change):
     arrays = {"weights": np.array([0.5, 0.5]), "means": np.zeros((2, 3)), "covariances": np.stack([np.eye(3)] * 2)}
     assert MixtureBlock.from_arrays(arrays).n_columns == 3
-    with pytest.raises(ValueError, match="mixture"):
+    with pytest.raises(ValueError, match=r"must hold|has the shape|add up to"):
         MixtureBlock.from_arrays(arrays | change)

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import KernelDensity
 
-from isde import CVKDE, ISDE, BlockDiagonalGaussian, EmpiricalGaussian, ForestDensity, GaussianMixtureCV
+from isde import CVKDE, ISDE, BlockDiagonalGaussian, EmpiricalGaussian, ForestDensity, GaussianMixtureCV, TreeISDE
 from isde.baselines import vine
 from isde.cli import main
 from isde.comparison import (
@@ -226,6 +226,7 @@ DIRECT = {
     "isde-kde": lambda: ISDE(2, marginal="kde", split=0.6, random_state=1),
     "isde-stack": lambda: ISDE(2, marginal="stack", split=0.6, random_state=1),
     "isde-gaussian": lambda: ISDE(2, marginal="gaussian", split=0.6, random_state=1),
+    "tree": lambda: TreeISDE(2, random_state=1),
     "fde": lambda: ForestDensity(split=0.6, random_state=1),
     "cvkde": lambda: CVKDE(),
     "gm": lambda: GaussianMixtureCV(random_state=1),
@@ -480,7 +481,7 @@ BAD_OPTIONS = {
     "method": (["--methods", "isde,spline"], "no method 'spline': the methods are isde, "),
     "no method": (["--methods", ""], "no method ''"),
     "twice": (["--methods", "gm,gm"], "'gm' is named twice"),
-    "with": (["--with", "tree"], "'tree'"),
+    "with": (["--with", "nobody"], "'nobody'"),
     "form": (["--estimator", "KernelDensity"], "MODULE:NAME"),
     "module": (["--estimator", "no_such_module:A"], "cannot be imported (ModuleNotFoundError"),
     "class": (["--estimator", "sklearn.neighbors:Nothing"], "the module sklearn.neighbors has no Nothing"),

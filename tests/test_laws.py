@@ -64,6 +64,56 @@ def test_a_kind_is_saved_under_its_name_and_built_again_from_its_arrays(blocks, 
     assert again.n_columns == 3
 
 
+def poisoned(array):
+    """Copies of an array that no block can have: other shapes, other types, values without a meaning."""
+    yield array[None]
+    yield array.astype(complex if array.dtype.kind == "f" else float)
+    for poison in (np.nan, np.inf, -np.inf) if array.dtype.kind == "f" else (-1, 1 << 40):
+        other = array.copy()
+        other.flat[-1] = poison
+        yield other
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_is_built_from_its_own_arrays_and_no_others(blocks, kind):
+    arrays = {name: np.array(array) for name, array in blocks[kind].to_arrays().items()}
+    build = fitted_kind(kind).from_arrays
+    with pytest.raises(ValueError, match="'more' too many"):
+        build(arrays | {"more": np.zeros(1)})
+    for name, array in arrays.items():
+        with pytest.raises(ValueError, match="has no array"):
+            build({other: kept for other, kept in arrays.items() if other != name})
+        for other in poisoned(array):
+            with pytest.raises(ValueError, match=r"\w"):
+                build(arrays | {name: other})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_widths_and_covariances_are_looked_at_for_sense(blocks, kind):
+    arrays = {name: np.array(array) for name, array in blocks[kind].to_arrays().items()}
+    senseless = {
+        "weights": lambda array: 5 * array,
+        "kernel_weights": lambda array: -array,
+        "share": lambda array: 1 + array,
+        "covariance": lambda array: -array,
+        "covariances": lambda array: -array,
+        "bandwidth": lambda array: 0 * array,
+        "bandwidths": lambda array: 0 * array,
+        "pair_bandwidths": lambda array: -array,
+        "parent_bandwidths": lambda array: 1e-300 * array,
+        "knots": lambda array: -array,
+        "values": lambda array: 0 * array,
+        "slopes": lambda array: -array,
+        "edges": lambda array: 0 * array,
+    }
+    found = [(name, senseless[name.split(".")[-1]]) for name in arrays if name.split(".")[-1] in senseless]
+    assert found
+    for name, damage in found:
+        if arrays[name].size:
+            with pytest.raises(ValueError, match=r"\w"):
+                fitted_kind(kind).from_arrays(arrays | {name: damage(arrays[name])})
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_arrays_of_a_block_cannot_be_changed(blocks, kind):
     held = [value for value in vars(blocks[kind]).values() if isinstance(value, np.ndarray)]

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from isde import ISDE
+from isde import ISDE, TreeISDE
 from isde.callbacks import HAS_CALLBACKS, MOST_STEPS, CallbackSupport, heard_by_callbacks
 from isde.errors import ISDEWarning
 from isde.progress import Lines, current_reporter, progress_bar, reporting, say
@@ -186,9 +186,10 @@ def test_callbacks_hear_of_every_piece_of_work(capsys, verbose):
 
 
 @pytest.mark.skipif(not HAS_CALLBACKS, reason="scikit-learn has callbacks from 1.9 on.")
-def test_callbacks_hear_how_far_the_scoring_of_a_table_is(rng):
+@pytest.mark.parametrize("estimator", [ISDE, TreeISDE])
+def test_callbacks_hear_how_far_the_scoring_of_a_table_is(rng, estimator):
     callback = Callback()
-    ISDE(2, marginal="gaussian", random_state=0).set_callbacks(callback).fit(rng.normal(size=(60, 3)))
+    estimator(2, marginal="gaussian", random_state=0).set_callbacks(callback).fit(rng.normal(size=(60, 3)))
     assert callback.heard[:3] == ["setup", ("begin", "fit", None), ("begin", "Scoring 6 subsets on 20 splits", 100)]
     assert ("end", "Scoring 6 subsets on 20 splits", 100) in callback.heard
     assert callback.heard[-1] == "teardown"

@@ -424,17 +424,18 @@ def test_a_saved_density_is_loaded_to_the_bit(rng, tmp_path, family):
 DAMAGES = [
     ({"n_knots": np.array([], dtype=np.int64)}, "two knots at least"),
     ({"n_knots": np.array([3, 1])}, "two knots at least"),
-    ({"n_knots": np.array([2.0, 2.0])}, "two knots at least"),
-    ({"n_knots": np.array(4)}, "two knots at least"),
-    ({"n_knots": np.array([2, 3])}, "a finite value and slope for each"),
-    ({"values": np.array([-1.0, 1.0, -1.0])}, "a finite value and slope for each"),
-    ({"slopes": np.array([1.0, 1.0, np.inf, 1.0])}, "a finite value and slope for each"),
-    ({"knots": np.array([[0.0, 1.0, 0.0, 1.0]])}, "a finite value and slope for each"),
+    ({"n_knots": np.array([2.0, 2.0])}, "'n_knots' must hold whole numbers"),
+    ({"n_knots": np.array(4)}, "'n_knots' must hold whole numbers, in 1 dimensions"),
+    ({"n_knots": np.array([2, 3])}, "all splines as many as there are"),
+    ({"values": np.array([-1.0, 1.0, -1.0])}, "'values' has the shape"),
+    ({"slopes": np.array([1.0, 1.0, np.inf, 1.0])}, "'slopes' must hold finite numbers above 0"),
+    ({"slopes": np.array([1.0, 1.0, 1.0, 1e200])}, "slopes of a spline are of another size"),
+    ({"knots": np.array([[0.0, 1.0, 0.0, 1.0]])}, "'knots' must hold numbers"),
     ({"knots": np.array([0.0, 1.0, 1.0, 0.0])}, "knots and values of a spline increase"),
     ({"values": np.array([0.0, 0.0, 0.0, 1.0])}, "knots and values of a spline increase"),
-    ({"slopes": np.array([1.0, 0.0, 1.0, 1.0])}, "slopes of a spline are positive"),
+    ({"slopes": np.array([1.0, 0.0, 1.0, 1.0])}, "'slopes' must hold finite numbers above 0"),
     ({"n_knots": np.array([4]), "knots": np.arange(4.0), "values": np.arange(4.0)}, "a spline for each column"),
-    ({"scores.kernel_weights": np.array([-1.0])}, "a stack needs"),
+    ({"scores.kernel_weights": np.array([-1.0])}, "'kernel_weights'"),
 ]
 
 
@@ -457,7 +458,7 @@ def test_damaged_copula_blocks_are_refused(blocks, damage, complaint):
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, 1.5, np.nan])
 def test_a_share_outside_0_and_1_is_refused(blocks, share):
-    with pytest.raises(ValueError, match="share of the normal scores lies between 0 and 1"):
+    with pytest.raises(ValueError, match="'share' must hold a share between 0 and 1"):
         ScalesBlock.from_arrays({**blocks["two-scales"].to_arrays(), "share": np.array(share)})
 
 

@@ -334,7 +334,7 @@ def test_nasty_rows_have_finite_scores(rng, what):
 def test_a_covariance_spoilt_by_rounding_is_made_proper_with_as_little_as_it_takes(excess):
     spoilt = np.array([[4.0, 2 * (1 + excess), 0.0], [2 * (1 + excess), 1.0, 0.0], [0.0, 0.0, -1e-9]])
     proper = spoilt.copy()
-    mixtures._make_proper(proper)
+    mixtures._make_proper(np.ones(1), np.zeros((1, 3)), proper[None])
     assert np.linalg.eigvalsh(proper)[0] > 0
     np.testing.assert_array_equal(proper - np.diag(np.diag(proper)), spoilt - np.diag(np.diag(spoilt)))
     added = np.diag(proper) / np.maximum(np.diag(spoilt), 1e-6) - 1
@@ -839,23 +839,26 @@ def test_a_saved_model_is_loaded_to_the_bit(rng, tmp_path, k):
 
 def test_a_block_without_kernels_is_loaded_too(rng, tmp_path):
     block = a_block(rng, 2)
-    bare = StackBlock.from_arrays({**block.to_arrays(), "bandwidths": np.empty(0), "kernel_weights": np.empty(0)})
+    weights = block.weights / block.weights.sum()
+    without = {"bandwidths": np.empty(0), "kernel_weights": np.empty(0), "weights": weights}
+    bare = StackBlock.from_arrays({**block.to_arrays(), **without})
     assert np.isfinite(bare.score_samples(block.centres)).all()
 
 
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        ({"bandwidths": np.array([0.1])}, "as many positive weights as bandwidths"),
-        ({"kernel_weights": np.array([0.1, 0.0])}, "as many positive weights as bandwidths"),
-        ({"bandwidths": np.array([0.1, -0.2])}, "positive bandwidths"),
+        ({"bandwidths": np.array([0.1])}, "'kernel_weights' has the shape"),
+        ({"kernel_weights": np.array([0.1, 0.0])}, "'kernel_weights' must hold weights above 0"),
+        ({"bandwidths": np.array([0.1, -0.2])}, "'bandwidths' must hold widths"),
         ({"bandwidths": np.array([0.2, 0.15])}, "each is half of the one before"),
         ({"bandwidths": np.array([0.2, 0.4])}, "each is half of the one before"),
-        ({"centres": np.full((4, 2), np.nan)}, "finite centres"),
-        ({"centres": np.zeros((4, 3))}, "as many columns"),
-        ({"centres": np.zeros((0, 2))}, "as many columns"),
-        ({"weights": np.array([0.5, 0.5])}, "a mixture needs positive weights"),
-        ({"weights": np.array([0.5, 0.6, -0.1])}, "a mixture needs positive weights"),
+        ({"centres": np.full((4, 2), np.nan)}, "'centres' must hold numbers"),
+        ({"centres": np.zeros((4, 3))}, "'means' has the shape"),
+        ({"centres": np.zeros((0, 2))}, "the kernels of a stack need centres"),
+        ({"weights": np.array([0.5, 0.5])}, "'means' has the shape"),
+        ({"weights": np.array([0.5, 0.6, -0.1])}, "'weights' must hold weights above 0"),
+        ({"weights": np.array([0.9, 0.6, 0.1])}, "the weights add up to"),
     ],
 )
 def test_damaged_blocks_are_refused(rng, damage, complaint):

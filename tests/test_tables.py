@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import subprocess
 import sys
 import zipfile
@@ -206,6 +207,12 @@ def test_a_name_may_hold_the_separator_and_a_line_break_in_quotes(tmp_path):
     table = read_table(tmp_path / "data.csv")
     assert table.names == ("a,\nb", "c")
     assert table.X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_columns_are_found_below_a_header_of_several_lines(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(b'"a\nb","c\rd",e\n1,2,3\n4,5,6\n')
+    np.testing.assert_array_equal(read_table(path, columns=["e", "c\rd"]).X, [[3, 2], [6, 5]])
 
 
 def test_another_separator_can_be_given(tmp_path):
@@ -647,6 +654,99 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     assert "is a folder" in refusal(tmp_path / "folder.csv")
 
 
+# --- files that never end, or become much ----------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="This system has no named pipes.")
+@pytest.mark.parametrize("ending", READERS)
+def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path, ending):
+    os.mkfifo(tmp_path / f"pipe{ending}")
+    assert "is a pipe, which may never end" in refusal(tmp_path / f"pipe{ending}")
+    (tmp_path / f"zeros{ending}").symlink_to("/dev/zero")
+    assert "is a device, which may never end" in refusal(tmp_path / f"zeros{ending}")
+
+
+class Endless(io.RawIOBase):
+    """The same bytes again and again."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def read(self, size=-1):
+        assert size >= 0, "all of it was asked for"
+        return (self.content * (size // len(self.content) + 1))[:size]
+
+
+@pytest.mark.parametrize(("content", "complaint"), [(b"\0", "is no text"), (b"1,2\n", "does not end")])
+def test_standard_input_without_an_end_is_refused(monkeypatch, content, complaint):
+    endless = Input(b"")
+    endless.buffer = Endless(content)
+    monkeypatch.setattr("sys.stdin", endless)
+    monkeypatch.setattr("isde.data.readers.request.MOST_INPUT_BYTES", 1 << 20)
+    with pytest.raises(InputError, match=f"standard input .*{complaint}"):
+        read_table("-")
+
+
+def test_a_gzip_file_that_becomes_a_thousand_times_as_large_is_refused(tmp_path):
+    path = tmp_path / "bomb.csv.gz"
+    path.write_bytes(gzip.compress(b"0,0\n" * (10 << 20)))
+    assert path.stat().st_size < 50_000
+    assert "unpacks to more than 16.8 MB" in refusal(path, header=False)
+
+
+def test_tables_beyond_all_memory_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("isde.memory.memory_bytes", lambda: 1000)
+    Z = np.zeros((100, 3))
+    np.save(tmp_path / "a.npy", Z)
+    np.savez_compressed(tmp_path / "a.npz", X=Z)
+    pq.write_table(pa.table({"a": Z[:, 0], "b": Z[:, 1]}), tmp_path / "a.parquet")
+    write_fcs(tmp_path / "a.fcs", Z, ["a", "b", "c"], [""] * 3)
+    for name, size in (("a.npy", "2.4 kB"), ("a.npz", "2.4 kB"), ("a.parquet", "1.6 kB"), ("a.fcs", "kB")):
+        message = refusal(tmp_path / name)
+        assert f"needs {size}" in message or "a.fcs" in message
+        assert "of memory, and there are 1 kB" in message
+
+
+def test_an_npz_member_that_is_packed_closer_than_deflate_can_is_refused(tmp_path):
+    path = tmp_path / "data.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("X.npy", npy_header((1 << 21, 1)) + bytes(8 << 21))
+    assert "declares more numbers than it holds" in refusal(path)
+
+
+def test_an_npy_file_that_declares_a_long_header_is_refused_before_it_is_read(tmp_path):
+    (tmp_path / "data.npy").write_bytes(b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{'descr'")
+    assert "its header is too long" in refusal(tmp_path / "data.npy")
+
+
+def test_numbers_in_an_fcs_file_that_contradict_each_other_are_refused(tmp_path):
+    path = tmp_path / "data.fcs"
+    write_cells(path)
+    whole = path.read_bytes()
+    for old, new in (
+        (b"$TOT|4|", b"$TOT|2|"),
+        (b"$PAR|3|", b"$PAR|2|"),
+        (b"$P2B|64|", b"$P2B|32|"),
+        (b"$DATATYPE|D|", b"$DATATYPE|F|"),
+        (b"$TOT|4|", b"$TOT|-4|"),
+        (b"$BYTEORD|4,3", b"$BYTEORD|3,4"),
+    ):
+        assert old in whole
+        path.write_bytes(whole.replace(old, new))
+        refusal(path)
+    start = int(whole[26:34])
+    path.write_bytes(whole[:26] + f"{start - 8:8d}".encode() + whole[34:])
+    assert "4 events of 3 channels, and 104 bytes for them" in refusal(path)
+
+
+def test_an_fcs_file_whose_data_end_a_byte_late_is_read(tmp_path):
+    path = tmp_path / "data.fcs"
+    write_cells(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:34] + f"{int(whole[34:42]) + 1:8d}".encode() + whole[42:])
+    np.testing.assert_array_equal(read_table(path).X, X)
+
+
 # --- the columns of a model ------------------------------------------------------------------------------------
 
 
@@ -701,8 +801,8 @@ def test_an_anndata_object_is_to_give_its_frame(rows):
 
 def test_missing_and_infinite_values_are_counted_by_column():
     bad = np.array([[1.0, np.nan, np.inf], [2.0, np.nan, 1.0], [3.0, 1.0, 1.0]])
-    with pytest.raises(InputError, match=r"'b' \(2\), 'c' \(1\) of 3 rows"):
-        check_finite(bad, ["a", "b", "c"])
+    with pytest.raises(InputError, match=r"'b' \(2\), 'c' \(1\) of 4 rows, first in row 2"):
+        check_finite(np.vstack([np.ones(3), bad]), ["a", "b", "c"])
 
 
 def test_many_culprits_are_counted_and_not_listed():

@@ -1,6 +1,7 @@
 """Selection of trees: exact solvers find the best tree of the table, others a good one with a bound that holds."""
 
 import csv
+import json
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -13,12 +14,14 @@ from hypothesis import strategies as st
 
 import oracles
 from isde import SubsetScores, TreeSelection, select_partition, select_tree
+from isde.data.table import default_names
 from isde.errors import InputError
+from isde.subsets import SubsetFamily
 from isde.tree_selection import certify_tree
-from isde.tree_solvers import certify_tree_again, dynamic, proofs
+from isde.tree_solvers import annealing, certify_tree_again, dynamic, proofs
 from isde.tree_solvers.problem import TreeProblem, TreeTask
 from isde.tree_solvers.registry import SOLVERS as REGISTRY
-from isde.tree_solvers.registry import solver_named
+from isde.tree_solvers.registry import choose, solver_named
 from isde.tree_solvers.solver import Found
 from isde.trees import tree_of_edges
 from oracles import ROUNDING
@@ -96,7 +99,88 @@ def test_the_recursion_finds_the_best_tree_of_random_scores(k):
         assert max(map(len, found.cliques)) <= k
 
 
-@given(st.integers(1, 12), seeds)
+@given(tied_tables)
+def test_annealing_finds_trees_and_bounds_that_hold(case):
+    d, scores, seed = case
+    table, objectives = charged(scores, seed)
+    found = select_tree(table, solver="annealing")
+    best, _ = oracles.best_tree(objectives, d, table.max_block_size)
+    assert found.objective <= best <= found.bound
+    if select_partition(table.charged_by_edge()).objective > -np.inf:
+        assert found.objective >= select_partition(table.charged_by_edge()).objective
+    assert found.solver == "annealing"
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_annealing_finds_the_best_of_random_scores_of_few_columns(k):
+    for seed in range(5):
+        table = SubsetScores.from_dict(random_table(7, k, seed))
+        exact, found = (select_tree(table, solver=solver) for solver in ("dynamic", "annealing"))
+        assert found.objective == pytest.approx(exact.objective, abs=ROUNDING)
+        assert found.edges == exact.edges
+
+
+@given(st.builds(lambda d, k, seed: (d, tied_table(d, k, seed), seed), st.integers(1, 5), sizes, seeds))
+def test_the_linear_program_bounds_every_tree_and_proves_the_best_where_all_subsets_count(case):
+    d, scores, seed = case
+    table, objectives = charged(scores, seed)
+    found = select_tree(table, solver="milp")
+    best, _ = oracles.best_tree(objectives, d, table.max_block_size)
+    assert found.objective <= best <= found.bound
+    if (
+        np.isfinite(table.scores[: table.subsets.of_size(table.max_block_size).start]).all()
+        and table.max_block_size > 1
+    ):
+        assert found.objective == best
+        assert found.proof == "proved"
+
+
+def gaussian_table(d, k, seed):
+    """Gains of Gaussian columns that hang together in a 2-tree, as 300 rows show them, less 0.01 a pair."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, d))
+    for c in range(2, d):
+        X[:, c] += X[:, rng.choice(c, 2, replace=False)] @ [0.8, -0.6]
+    correlation, subsets = np.corrcoef(X.T), SubsetFamily(d, k)
+    gains = [-0.5 * np.linalg.slogdet(correlation[np.ix_(s, s)])[1] - 0.005 * len(s) * (len(s) - 1) for s in subsets]
+    nothing = np.full(len(subsets), np.nan)
+    return SubsetScores(subsets, np.array(gains), nothing, nothing, default_names(d))
+
+
+@pytest.mark.parametrize(("d", "k"), [(13, 3), (12, 4)])
+def test_the_linear_program_agrees_with_the_recursion_where_enumeration_ends(d, k):
+    table = gaussian_table(d, k, seed=0)
+    exact, found = (select_tree(table, solver=solver) for solver in ("dynamic", "milp"))
+    assert select_tree(table).solver == "dynamic"
+    assert found.edges == exact.edges
+    assert found.objective == exact.objective
+    assert found.proof == exact.proof == "proved"
+
+
+def test_many_columns_are_left_to_the_linear_program():
+    assert choose("auto", TreeTask(16, 5)) == "dynamic"
+    assert choose("auto", TreeTask(32, 3)) == "milp"
+    assert choose("auto", TreeTask(50, 2)) == "forest"
+    assert choose("auto", TreeTask(50, 2, all_alone=False)) == "milp"
+
+
+def test_annealing_gives_the_same_tree_each_time():
+    table = SubsetScores.from_dict(random_table(20, 3, 0))
+    one, other = (select_tree(table, solver="annealing") for _ in range(2))
+    assert one == other
+    assert one.proof == "not proved"
+    assert one.objective > select_tree(table, 2).objective
+
+
+def test_seventy_columns_are_more_than_one_word_of_bits(monkeypatch):
+    monkeypatch.setattr(annealing, "STEPS_PER_PAIR", 200)
+    scores = {(c,): 0.0 for c in range(70)} | {(c, c + 1): 1.0 for c in range(69)}
+    scores |= {(c, c + 2): 0.0 for c in range(68)} | {(c, c + 1, c + 2): 2.5 for c in range(68)}
+    found = select_tree(SubsetScores.from_dict(scores), solver="annealing")
+    assert found.score == 69 + 68 * 0.5
+
+
+@given(st.integers(1, 10), seeds)
 def test_pairs_give_a_maximum_spanning_forest(d, seed):
     scores = random_table(d, 2, seed)
     table = SubsetScores.from_dict(scores)
@@ -237,8 +321,8 @@ def test_what_a_solver_cannot_take_is_refused_with_the_way_out():
     table = SubsetScores.from_dict(random_table(4, 3, 0))
     with pytest.raises(ValueError, match="solver='forest' takes cliques of at most 2 columns, not 3: use"):
         select_tree(table, solver="forest")
-    with pytest.raises(ValueError, match="solver='milp' is unknown: use 'auto', 'forest', 'dynamic'"):
-        select_tree(table, solver="milp")
+    with pytest.raises(ValueError, match="solver='exhaustive' is unknown: use 'auto', 'forest', 'dynamic'"):
+        select_tree(table, solver="exhaustive")
     with pytest.raises(ValueError, match="max_block_size=4 but the table has subsets of at most 3"):
         select_tree(table, 4)
     with pytest.raises(ValueError, match="max_block_size=0"):
@@ -310,6 +394,23 @@ def test_a_saved_tree_that_takes_long_to_check_says_so(monkeypatch):
     assert reloaded(found, FOUR).score == found.score
     unproved = certify_tree(FOUR, found.edges, 0.5, "oracle")
     assert reloaded(unproved, FOUR).proof == "not proved"
+
+
+def test_a_saved_bound_is_checked_by_its_witness(monkeypatch):
+    monkeypatch.setattr(proofs, "MOST_STEPS", 0)
+    table = gaussian_table(8, 3, seed=1)
+    found = select_tree(table, solver="milp")
+    saved = json.loads(json.dumps(found.to_archive()))
+    again = certify_tree_again(table, TreeSelection.from_archive(8, saved))
+    assert found.proof == again.proof == "proved"
+    assert again == found
+    saved["witness"]["steps"][0]["prices"] = [0] * len(saved["witness"]["steps"][0]["prices"])
+    weaker = certify_tree_again(table, TreeSelection.from_archive(8, saved))
+    assert weaker.proof == "not checked again"
+    assert found.bound < weaker.bound < np.inf
+    saved["witness"]["steps"][0]["cuts"] = [[[0], [0], [0]]]
+    damaged = certify_tree_again(table, TreeSelection.from_archive(8, saved))
+    assert damaged.bound == np.inf
 
 
 def test_a_saved_tree_that_claims_to_be_the_best_and_is_not_is_refused():

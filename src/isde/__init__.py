@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from isde.scoring import score_subsets
     from isde.selection import Selection
     from isde.solvers import Constraints, best_partitions, select_partition, worst_partitions
+    from isde.tree_density import fit_tree
+    from isde.tree_estimator import TreeISDE
     from isde.tree_selection import TreeSelection
     from isde.tree_solvers import select_tree
 
@@ -40,12 +42,14 @@ _HOMES = {
     "GaussianMixtureCV": "baselines.mixture",
     "Selection": "selection",
     "SubsetScores": "scores",
+    "TreeISDE": "tree_estimator",
     "TreeSelection": "tree_selection",
     "best_partitions": "solvers",
     "count_partitions": "partitions",
     "edit_distance": "partitions",
     "enumerate_partitions": "partitions",
     "fit_blocks": "density",
+    "fit_tree": "tree_density",
     "load": "artifacts",
     "random_partition": "partitions",
     "random_walk": "partitions",
@@ -68,12 +72,14 @@ __all__ = [
     "GaussianMixtureCV",
     "Selection",
     "SubsetScores",
+    "TreeISDE",
     "TreeSelection",
     "best_partitions",
     "count_partitions",
     "edit_distance",
     "enumerate_partitions",
     "fit_blocks",
+    "fit_tree",
     "load",
     "random_partition",
     "random_walk",

@@ -10,17 +10,20 @@ from isde.baselines.covariance import EmpiricalGaussian
 from isde.baselines.forest import ForestDensity
 from isde.baselines.kernel import CVKDE
 from isde.baselines.mixture import GaussianMixtureCV
-from isde.density import ProductDensity
+from isde.density import DensityAlongTree, ProductDensity
 from isde.density_estimator import DensityEstimator
-from isde.errors import InputError, ISDEError
+from isde.errors import InputError, ISDEError, first_line
 from isde.estimator import ISDE
 from isde.scores import SubsetScores
+from isde.tree_density import TreeDensity
+from isde.tree_estimator import TreeISDE
 
 MODEL_FILE = "model.isde"
 """What the command line calls it inside a run folder."""
 
 ESTIMATORS: tuple[type[DensityEstimator], ...] = (
     ISDE,
+    TreeISDE,
     CVKDE,
     ForestDensity,
     GaussianMixtureCV,
@@ -28,14 +31,16 @@ ESTIMATORS: tuple[type[DensityEstimator], ...] = (
     EmpiricalGaussian,
 )
 
-KINDS: dict[str, type[DensityEstimator] | type[SubsetScores] | type[ProductDensity]] = {
+DENSITIES: tuple[type[DensityAlongTree], ...] = (ProductDensity, TreeDensity)
+
+KINDS: dict[str, type[DensityEstimator] | type[SubsetScores] | type[DensityAlongTree]] = {
     **{estimator.archive_kind: estimator for estimator in ESTIMATORS},
+    **{density.archive_kind: density for density in DENSITIES},
     "scores": SubsetScores,
-    "density": ProductDensity,
 }
 
 
-def load(path: str | Path) -> DensityEstimator | SubsetScores | ProductDensity:
+def load(path: str | Path) -> DensityEstimator | SubsetScores | DensityAlongTree:
     """A saved model, score table or density; for the folder of a run, its model."""
     path = Path(path)
     if path.is_dir():
@@ -47,5 +52,5 @@ def load(path: str | Path) -> DensityEstimator | SubsetScores | ProductDensity:
         raise InputError(f"{path} holds a {kind!r}, which this isde does not know: upgrade isde.")
     try:
         return KINDS[kind].from_archive(header, arrays)
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, ISDEError) as error:
-        raise InputError(f"{path} is damaged: its content does not fit together ({error}).") from error
+    except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError, ISDEError) as error:
+        raise InputError(f"{path} is damaged: its content does not fit together ({first_line(error)}).") from error

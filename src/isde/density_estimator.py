@@ -1,4 +1,4 @@
-"""What every estimator of isde shares: the scikit-learn contract around a `ProductDensity`, names, saving."""
+"""What every estimator of isde shares: the scikit-learn contract around its density, names, saving."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from isde.archive import Arrays, over, under, write_archive
 from isde.arrays import Matrix, Vector
 from isde.data.checks import check_columns, check_finite, check_numeric_frame
 from isde.data.table import Table, default_names
-from isde.density import ProductDensity, Scaling
+from isde.density import DensityAlongTree, ProductDensity, Scaling
 from isde.errors import InputError, warn
 from isde.marginals import MARGINAL_NAMES
 from isde.partitions import RandomState
-from isde.scores import SubsetScores, warn_unsettled
+from isde.scores import SubsetScores, check_affordable, warn_unsettled
 from isde.scoring import Scoring
 from isde.splits import DEFAULT_SPLIT
+
+MOST_JOBS = 1 << 16
+"""That a file may ask for."""
 
 LEAST_ROWS = 5
 """Two rows to fit on, for two folds, by the default split; and as many as there are folds in "density"."""
 
 
 class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """A density estimator whose `fit` leaves a `ProductDensity` in `density_`.
+    """A density estimator whose `fit` leaves a density of type `density_type` in `density_`.
 
     A subclass writes `__init__` and `fit`; where it learns more than the density, also `_extra_to_archive` and
     `_extra_from_archive`.
@@ -39,7 +42,8 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     archive_kind: ClassVar[str]
     """What its saved files call it."""
 
-    density_: ProductDensity
+    density_type: ClassVar[type[DensityAlongTree]] = ProductDensity
+    density_: Any
     n_features_in_: int
 
     @property
@@ -146,9 +150,10 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_archive(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
         model = cls(**_params_from_json(header["params"]))
-        model.density_ = ProductDensity.from_archive(header["density"], under("density.", arrays))
+        model._check_params()
+        model.density_ = cls.density_type.from_archive(header["density"], under("density.", arrays))
         model.n_features_in_ = len(model.density_.names)
-        if header["has_names"]:
+        if header["has_names"] is True:
             model.feature_names_in_ = np.array(model.density_.names, dtype=object)
         model._extra_from_archive(header, arrays)
         return model
@@ -167,6 +172,7 @@ class SubsetScoreEstimator(DensityEstimator):
     def _subset_scores(self, X: Matrix, scaling: Scaling, scoring: Scoring, given: SubsetScores | None) -> SubsetScores:
         """The table in the units of the data: scored on the rescaled rows, or the one given."""
         if given is None:
+            check_affordable(X.shape[1], scoring.max_block_size)
             if scoring.marginal.traits.by_ranks:  # rescaling could round the order of values away
                 return scoring.score(X, self._names())
             scores = scoring.score(scaling.transform(X), self._names())
@@ -212,6 +218,9 @@ def _params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _params_from_json(params: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(params)
+    n_jobs = result.get("n_jobs")
+    if n_jobs is not None and not (type(n_jobs) is int and 0 < abs(n_jobs) <= MOST_JOBS):
+        raise ValueError(f"n_jobs={n_jobs!r} is no number of workers")
     if isinstance(result.get("split"), dict):
         result["split"] = _splitter_from_json(result["split"])
     return result

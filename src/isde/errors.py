@@ -16,6 +16,10 @@ INSIDE = ("isde.", "sklearn.callback.")
 """Modules whose lines say nothing to a user: ours, and those that call our `fit` in the name of callbacks."""
 
 
+LONGEST_LINE = 300
+"""Letters of what another library said."""
+
+
 class ISDEError(Exception):
     """Something isde could not do, said in one sentence."""
 
@@ -49,6 +53,24 @@ def collecting() -> Iterator[list[str]]:
         yield texts
     finally:
         _said.reset(token)
+
+
+def printable(text: str) -> str:
+    """Text of others as it may be shown: what would move a cursor, break a line or turn letters around, is escaped.
+
+    >>> printable("a\\x1b[2J\\nb"), printable("ä b")
+    ('a\\\\x1b[2J\\\\nb', 'ä b')
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def first_line(error: Exception) -> str:
+    """What another library said, without what it went on to say."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    line = printable(lines[0].rstrip(".:"))
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..."
 
 
 def warn(text: str) -> None:

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
 from isde.archive import Arrays, over, under
-from isde.arrays import Matrix, Vector
-from isde.callbacks import CallbackSupport, heard_by_callbacks
-from isde.data.checks import tied_columns, warn_far_rows
+from isde.callbacks import heard_by_callbacks
 from isde.density import fit_product, scaling_for
-from isde.density_estimator import SubsetScoreEstimator
-from isde.errors import ISDEWarning, warn
-from isde.fit_record import FitRecord, recorded
+from isde.fit_record import recorded
 from isde.marginals import DEFAULT_MARGINAL
 from isde.partitions import RandomState
 from isde.progress import say
 from isde.scores import SubsetScores
-from isde.scoring import Scoring, further_column
 from isde.selection import Selection
 from isde.solvers import check_solver, select_partition
 from isde.solvers.proofs import certify_again
 from isde.stability import Stability, assess
+from isde.structure_estimator import StructureEstimator
 
 
-class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
+class ISDE(StructureEstimator):
     """Independence Structure Density Estimation.
 
     Finds the partition of the columns into independent blocks of at most `max_block_size` that maximises the held-out
@@ -106,7 +97,6 @@ class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
     """
 
     archive_kind = "model"
-    fit_record_: FitRecord
 
     def __init__(
         self,
@@ -146,40 +136,21 @@ class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
         is scored again: the partition is selected from the table.
         """
         scoring = self._scoring()
-        by_ranks = scoring.marginal.traits.by_ranks  # to which repeated values and far rows do no harm
-        X = self._check(X, reset=True, ties=not by_ranks)
-        self.tied_ = tied_columns(X, self._names()) if by_ranks else ()
-        if not by_ranks:
-            warn_far_rows(X, self._names())
+        X = self._check_rows(X, scoring)
         scaling = scaling_for(X, self.scale, scoring.marginal)
         self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
         self.selection_ = select_partition(self.subset_scores_, solver=self.solver)
-        self._warn_no_density()
         self.partition_ = self.selection_.partition
+        self._warn_no_density("partition", self.selection_.score, self.partition_)
         if self.verbose > 0:
             say(f"Fitting {len(self.partition_):,} blocks on all {len(X):,} rows")
         self.density_ = fit_product(X, self.partition_, scoring.marginal, scaling, self._names(), n_jobs=self.n_jobs)
         if subset_scores is None:
-            self._warn_larger_blocks(scoring, X if by_ranks else scaling.transform(X))
+            self._warn_larger_blocks(scoring, X, self.partition_)
         return self
 
-    def _scoring(self) -> Scoring:
-        """The parameters, resolved, and checked before anything is done."""
+    def _check_solver(self) -> None:
         check_solver(self.solver)
-        if not isinstance(self.max_block_size, int | np.integer) or self.max_block_size < 1:
-            raise ValueError(f"max_block_size={self.max_block_size!r} must be a whole number of at least 1.")
-        return Scoring.of(
-            self.max_block_size,
-            marginal=self.marginal,
-            split=self.split,
-            penalty=self.penalty,
-            alpha=self.alpha,
-            bandwidths=self.bandwidths,
-            cv=self.cv,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            verbose=self.verbose,
-        )
 
     def stability(
         self, X: Any, n: int = 50, *, n_null: int = 20, share: float = 0.5, random_state: RandomState = None
@@ -190,22 +161,11 @@ class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
         which leaves no structure: what subsets score there above their best division is noise. With `share=0.5` and
         kernels, a part costs about a quarter of `fit`.
         """
-        check_is_fitted(self)
-        rows = self._check(X, reset=False)
-
-        scoring = replace(self._scoring(), max_block_size=self.subset_scores_.max_block_size, verbose=0)
-        if not scoring.marginal.traits.by_ranks:
-            rows = self.density_.scaling.transform(rows)
-
-        def score(rows: Matrix, seed: int) -> SubsetScores:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ISDEWarning)  # said when the model was fitted
-                return replace(scoring, random_state=seed).score(rows, columns=False)
-
+        score, rows, table = self._parts_of(X)
         return assess(
             score,
             rows,
-            replace(self.subset_scores_, names=self._names()),
+            table,
             self.partition_,
             n=n,
             n_null=n_null,
@@ -214,57 +174,13 @@ class ISDE(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
             verbose=self.verbose,
         )
 
-    def score_blocks(self, X: Any) -> Matrix:
-        """Log-density of each row in each block, shape (n rows, n blocks); adds up to `score_samples`."""
-        check_is_fitted(self)
-        if self.tied_:
-            warn(
-                f"Repeated values in {', '.join(self.tied_[:5])}: their order was drawn at random to find the blocks, "
-                "which does no harm, but no density exists there, and log-densities say how narrow the narrowest "
-                "kernels are: leave such columns out, or add noise of the size of their rounding."
-            )
-        return super().score_blocks(X)
-
-    @property
-    def bandwidths_(self) -> Vector:
-        check_is_fitted(self)
-        return self.density_.bandwidths
-
-    def _warn_no_density(self) -> None:
-        if self.selection_.score == -np.inf:
-            blocks = [block for block in self.selection_.partition if self.subset_scores_[block] == -np.inf]
-            culprits = ", ".join(repr(self._names()[c]) for block in blocks for c in block)
-            warn(
-                f"Every partition scores -inf, since {culprits} had no density in some split of the rows: a single "
-                "value there, or too few rows to fit on. Leave such columns out, fit on more rows, or use another "
-                "marginal."
-            )
-
-    def _warn_larger_blocks(self, scoring: Scoring, rows: Matrix) -> None:
-        """Say which block would take one more column, where that gains more than chance."""
-        k = self.subset_scores_.max_block_size
-        if not 1 < k < self.n_features_in_:
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ISDEWarning)  # said of the whole table
-            found = [further_column(self.subset_scores_, block, scoring, rows) for block in self.partition_]
-        joined = max((one for one in found if one is not None), key=lambda one: one.gain, default=None)
-        if joined is not None:
-            block, column = self.subset_scores_.label(joined.block), self._names()[joined.column]
-            warn(
-                f"{block} is as large as max_block_size={k} allows, and {column!r} would gain {joined.gain:.3g} nats "
-                f"by joining it, more than chance gives: try max_block_size={k + 1}."
-            )
-
     def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
-        scores, arrays = self.subset_scores_.to_archive()
+        header, arrays = super()._extra_to_archive()
         selection, proof = self.selection_.to_archive()
-        header = {"scores": scores, "tied": list(self.tied_), **selection}
-        return header, over("scores.", arrays) | over("witness.", proof)
+        return header | selection, arrays | over("witness.", proof)
 
     def _extra_from_archive(self, header: Mapping[str, Any], arrays: Arrays) -> None:
-        self.subset_scores_ = SubsetScores.from_archive(header["scores"], under("scores.", arrays))
+        super()._extra_from_archive(header, arrays)
         self.partition_ = self.density_.partition
-        self.tied_ = tuple(str(text) for text in header.get("tied", ()))
         saved = Selection.from_archive(self.partition_, header, under("witness.", arrays))
         self.selection_ = certify_again(self.subset_scores_, saved)

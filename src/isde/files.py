@@ -4,11 +4,37 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+from isde.errors import InputError, first_line
+
+SPECIAL = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a disk"),
+    (stat.S_ISSOCK, "a socket"),
+)
+"""What a path can lead to that is neither file nor folder."""
+
+
+def check_regular(path: Path) -> None:
+    """Raise `InputError` for a path that is no file: whatever is read has an end, and can be read again."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{path} does not exist: give a file.") from None
+    except (OSError, ValueError) as error:  # one too long, or with a zero in it
+        raise InputError(f"{path} cannot be read ({first_line(error)}).") from None
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path} is a folder: give a file.")
+    if not stat.S_ISREG(mode):
+        kind = next((word for test, word in SPECIAL if test(mode)), "no file")
+        raise InputError(f"{path} is {kind}, which may never end: write what comes from it to a file, and give that.")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 from operator import index
 from typing import Literal
@@ -34,7 +34,7 @@ def canonical_partition(blocks: Iterable[Iterable[int]], n_columns: int | None =
     if () in partition or not columns:
         raise ValueError("A partition has no empty block.")
     expected = len(set(columns)) if n_columns is None else n_columns
-    repeated = sorted({c for c in columns if columns.count(c) > 1})
+    repeated = [c for c, following in pairwise(columns) if c == following]
     if repeated:
         raise ValueError(f"Column {repeated[0]} stands in the partition more than once.")
     if columns != list(range(expected)):

@@ -5,20 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from isde.archive import Arrays, write_archive
-from isde.arrays import Vector, read_only
+from isde.arrays import Mask, Vector, read_only
+from isde.contents import Layout, check_layout, checked_names, numbers, whole
 from isde.data.table import default_names
 from isde.data.words import in_braces
 from isde.errors import InputError, warn
+from isde.memory import check_memory
 from isde.subsets import Subset, SubsetFamily
 
 ALIGNED = ("scores", "bandwidths", "errors", "gain_errors", "charges")
 """The vectors of a table, one number for each subset."""
+
+
+LARGEST = 1e300
+"""Scores: sums over all columns stay in float64."""
+
+
+def _add_up(array: Vector) -> Mask:
+    return np.abs(array) <= LARGEST
+
+
+def _is_gain(array: Vector) -> Mask:
+    return _add_up(array) | np.isnan(array) | (array == -np.inf)
+
+
+LAYOUT: Layout = {
+    "scores": numbers("n", "scores, finite or -inf", lambda array: _add_up(array) | (array == -np.inf)),
+    "bandwidths": numbers("n", "bandwidths above 0, or none", lambda array: ~(array <= 0) & (array != np.inf)),
+    "errors": numbers("n", "errors of at least 0, or none", lambda array: ~(array < 0)),
+    # Older files have no charges, and not every table has gains of its own.
+    "gain_errors": numbers("n", "errors of at least 0, or none", lambda array: ~(array < 0), optional=True),
+    "charges": numbers("n", "finite charges", lambda array: _add_up(array) & (array >= 0), optional=True),
+    "dependence": numbers("n", "gains, finite or -inf or none", _is_gain, optional=True),
+    "unsettled": whole("u"),
+}
+"""What files hold of a table; "none" is NaN."""
 
 
 def _not_given() -> Vector:
@@ -213,14 +241,27 @@ class SubsetScores:
 
     @classmethod
     def from_archive(cls, header: Mapping[str, Any], arrays: Arrays) -> SubsetScores:
-        subsets = SubsetFamily(int(header["n_columns"]), int(header["max_block_size"]))
-        if len(header["names"]) != subsets.n_columns:
+        names, largest = checked_names(header["names"]), header["max_block_size"]
+        check_layout(arrays, LAYOUT)
+        aligned = {name: array for name, array in arrays.items() if name != "unsettled"}
+        unsettled, dearest = tuple(arrays["unsettled"].tolist()), float(header.get("dearest_pair", 0.0))
+        if header["n_columns"] != len(names) or not set(unsettled) <= set(range(len(names))):
             raise InputError("A score table with other names than columns: the file is damaged.")
-        names = tuple(str(n) for n in header["names"])
-        # Older files have no charges, and not every table has gains of its own.
-        aligned = {name: arrays[name] for name in (*ALIGNED, "dependence") if name in arrays}
-        dearest = float(header.get("dearest_pair", 0.0))
-        return cls(subsets, names=names, unsettled=tuple(arrays["unsettled"].tolist()), dearest_pair=dearest, **aligned)
+        # All subsets of so many columns are 2^largest - 1 alone: with fewer scores their number need not be counted.
+        if type(largest) is not int or not 0 < largest <= len(arrays["scores"]).bit_length() or not 0 <= dearest < inf:
+            raise InputError("A score table with other subsets than scores: the file is damaged.")
+        subsets = SubsetFamily(len(names), largest)
+        return cls(subsets, names=names, unsettled=unsettled, dearest_pair=dearest, **aligned)
+
+
+def check_affordable(n_columns: int, max_block_size: int) -> None:
+    """Raise `InputError` where a table of all subsets is more than this machine can hold, before it is begun."""
+    n = len(SubsetFamily(n_columns, max_block_size))
+    check_memory(
+        n * (len(ALIGNED) + 1) * np.dtype(np.float64).itemsize,
+        f"max_block_size={max_block_size} with {n_columns:,} columns means {n:,} subsets: their table",
+        "use a smaller max_block_size, or fewer columns",
+    )
 
 
 def warn_unsettled(scores: SubsetScores) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -29,6 +29,9 @@ from isde.splits import Split, draw_splits, resolve_split
 from isde.subsets import Subset, SubsetFamily
 
 DEFAULT_ALPHA = 0.05
+
+Margin = Callable[[SubsetScores], float]
+"""What all columns of a table score together more than in smaller blocks."""
 
 
 @dataclass(frozen=True)
@@ -163,14 +166,22 @@ class Joined:
 
     block: Subset
     column: int
-    gain: float  # over the best division of all these columns, nats a row
+    gain: float  # over the best structure of all these columns in smaller blocks, nats a row
 
 
-def further_column(scores: SubsetScores, block: Subset, scoring: Scoring, X: Matrix) -> Joined | None:
+def margin_over_divisions(scores: SubsetScores) -> float:
+    """What all columns of a table score together more than in their best division into smaller blocks."""
+    return float(all_margins(scores)[-1])
+
+
+def further_column(
+    scores: SubsetScores, block: Subset, scoring: Scoring, X: Matrix, margin: Margin = margin_over_divisions
+) -> Joined | None:
     """What a block of the largest size would gain by one more column, if more than chance gives.
 
-    The column that goes best with some of the block's is scored together with the block, in a table of their own.
-    Chance is what a block of the largest size is charged more than a smaller one, and twice the standard error.
+    The column that goes best with some of the block's is scored together with the block, in a table of their own; the
+    gain is its `margin`. Chance is what a block of the largest size is charged more than a smaller one, and twice the
+    standard error.
     """
     if len(block) < scores.max_block_size:
         return None
@@ -178,7 +189,7 @@ def further_column(scores: SubsetScores, block: Subset, scoring: Scoring, X: Mat
     own = [*block, column]
     small = replace(scoring, max_block_size=len(own), alpha=None, verbose=0).score(X[:, own], columns=False)
     last = len(small) - 1
-    gain = float(all_margins(small)[last])
+    gain = margin(small)
     charges = scores.charges[scores.subsets.index(block)], scores.charges[scores.subsets.index(block[:-1])]
     noise = np.nan_to_num(2 * small.gain_errors[last])
     return Joined(block, column, gain) if gain > max(charges[0] - charges[1], noise) else None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -85,6 +86,38 @@ class Stability(FrozenArrays):
         return in_braces(self.names[c] for c in block)
 
 
+def tables_of_parts(
+    score: Score,
+    X: Matrix,
+    *,
+    n: int,
+    n_null: int,
+    share: float,
+    random_state: RandomState,
+    verbose: int,
+) -> Iterator[SubsetScores]:
+    """The tables of `n` random parts of the rows, then of `n_null` parts whose columns are permuted apart."""
+    if not all(isinstance(number, int | np.integer) for number in (n, n_null)) or n < 2 or n_null < 0:
+        raise ValueError(f"n={n} and n_null={n_null}: at least 2 resamples, and not less than 0 without structure.")
+    rows = rows_of_parts(share, len(X))
+    rng = check_random_state(random_state)
+    with progress_bar(n + n_null, "Resampling", show=verbose > 0) as advance:
+        for number in range(n + n_null):
+            part = X[rng.permutation(len(X))[:rows]]
+            if number >= n:
+                part = np.column_stack([rng.permutation(column) for column in part.T])
+            yield score(part, rng.randint(2**31 - 1))
+            advance(1)
+
+
+def rows_of_parts(share: float, n_rows: int) -> int:
+    """How many rows a part has."""
+    rows = round(share * n_rows)
+    if not 0 < share < 1 or rows < 8:
+        raise ValueError(f"share={share} of {n_rows} rows must leave at least 8 of them, and be less than 1.")
+    return rows
+
+
 def assess(
     score: Score,
     X: Matrix,
@@ -98,38 +131,27 @@ def assess(
     verbose: int,
 ) -> Stability:
     """Resample rows without replacement, select again, and compare with rows whose columns are permuted apart."""
-    if not all(isinstance(number, int | np.integer) for number in (n, n_null)) or n < 2 or n_null < 0:
-        raise ValueError(f"n={n} and n_null={n_null}: at least 2 resamples, and not less than 0 without structure.")
-    rows = round(share * len(X))
-    if not 0 < share < 1 or rows < 8:
-        raise ValueError(f"share={share} of {len(X)} rows must leave at least 8 of them, and be less than 1.")
-    rng = check_random_state(random_state)
+    tables = tables_of_parts(score, X, n=n, n_null=n_null, share=share, random_state=random_state, verbose=verbose)
+    first = next(tables)  # wrong parameters are refused before the search for candidates
     candidates = _near_best(scores, partition)
     blocks = sorted({block for candidate in candidates for block in candidate})
     position, own = ([scores.subsets.index(block) for block in some] for some in (blocks, partition))
     selected: list[Partition] = []
-    block_scores, gains, margins, noise = [], [], [], []
-    with progress_bar(n + n_null, "Resampling", show=verbose > 0) as advance:
-        for _ in range(n):
-            table = score(X[rng.permutation(len(X))[:rows]], rng.randint(2**31 - 1))
-            selected.append(select_partition(table).partition)
-            block_scores.append(table.scores[position])
-            gains.append(all_gains(table)[own])
-            margins.append(all_margins(table)[own])
-            advance(1)
-        for _ in range(n_null):
-            part = X[rng.permutation(len(X))[:rows]]
-            apart = np.column_stack([rng.permutation(column) for column in part.T])
-            noise.append(largest_margins(score(apart, rng.randint(2**31 - 1))))
-            advance(1)
-    counts = Counter(selected)
+    block_scores, gains, margins = [], [], []
+    for table in (first, *islice(tables, n - 1)):
+        selected.append(select_partition(table).partition)
+        block_scores.append(table.scores[position])
+        gains.append(all_gains(table)[own])
+        margins.append(all_margins(table)[own])
+    noise = [largest_margins(table) for table in tables]
+    counts, rows = Counter(selected), rows_of_parts(share, len(X))
     differences = _differences(np.array(block_scores), blocks, candidates)
     errors = [_standard_error(difference, rows, len(X)) for difference in differences]
     simplest = simplest_within(scores, candidates, errors)
     return Stability(
         partition,
         scores.names,
-        _together(selected, X.shape[1]),
+        together(selected, X.shape[1]),
         [(met, count / n) for met, count in counts.most_common()],
         np.array(gains),
         np.array(margins),
@@ -199,9 +221,12 @@ def _standard_error(values: Vector, n_drawn: int, n_rows: int) -> float:
     return float(finite.std(ddof=1) * np.sqrt(n_drawn / (n_rows - n_drawn)))
 
 
-def _together(partitions: list[Partition], n_columns: int) -> Matrix:
-    together = np.zeros((n_columns, n_columns))
-    for partition in partitions:
-        for block in partition:
-            together[np.ix_(block, block)] += 1
-    return together / len(partitions)
+def together(structures: Sequence[Sequence[Subset]], n_columns: int) -> Matrix:
+    """The share of structures, each a list of blocks or cliques, in which two columns share one of these."""
+    shares = np.zeros((n_columns, n_columns))
+    for blocks in structures:
+        share = np.zeros((n_columns, n_columns), dtype=bool)
+        for block in blocks:
+            share[np.ix_(block, block)] = True
+        shares += share
+    return shares / len(structures)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum, inf, isnan, nan
 from typing import Any
 
@@ -23,6 +23,7 @@ class TreeSelection:
     bound: float  # no tree has a larger objective
     solver: str  # which solver found it
     objective: float = nan  # the same sums with what chance is charged taken off; the score itself unless given
+    witness: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # of the bound; None: a search
     was_proved: bool = False  # before it was saved, which nobody need believe
 
     def __post_init__(self) -> None:
@@ -67,18 +68,29 @@ class TreeSelection:
         return "not checked again" if self.was_proved else "not proved"
 
     def to_archive(self) -> dict[str, Any]:
-        """What a file keeps: the cliques, and of the proof that there was one."""
-        proved = self.is_optimal or self.was_proved
-        return {"cliques": [list(clique) for clique in self.cliques], "solver": self.solver, "was_proved": proved}
+        """What a file keeps: the cliques and what proves the bound, which is not believed without that."""
+        return {
+            "cliques": [list(clique) for clique in self.cliques],
+            "solver": self.solver,
+            "was_proved": self.is_optimal or self.was_proved,
+            "witness": self.witness,
+        }
 
     @classmethod
     def from_archive(cls, n_columns: int, header: Mapping[str, Any]) -> TreeSelection:
         """A claim: nothing is known of its score and its place before both were checked (`tree_solvers.proofs`)."""
         tree = tree_of_cliques(n_columns, [[int(c) for c in clique] for clique in header["cliques"]])
-        return cls(tree, nan, inf, str(header["solver"]), was_proved=bool(header["was_proved"]))
+        witness, was_proved = header.get("witness"), bool(header["was_proved"])
+        return cls(tree, nan, inf, str(header["solver"]), witness=witness, was_proved=was_proved)
 
 
-def certify_tree(scores: SubsetScores, edges: Iterable[Edge], gap: float, solver: str) -> TreeSelection:
+def certify_tree(
+    scores: SubsetScores,
+    edges: Iterable[Edge],
+    gap: float,
+    solver: str,
+    witness: Mapping[str, Any] | None = None,
+) -> TreeSelection:
     """Trust no solver: check that the graph is that of a tree of scored blocks, and add its score up again.
 
     `gap` is how far below the bound the solver proved its tree to be; inf where it proved nothing.
@@ -94,4 +106,4 @@ def certify_tree(scores: SubsetScores, edges: Iterable[Edge], gap: float, solver
     objective = fsum(sign * scores.objective(term) for term, sign in tree.terms)
     if objective == -inf:  # then all trees are, or little is known
         return TreeSelection(tree, score, -inf if gap <= PROOF_TOLERANCE else inf, solver, objective)
-    return TreeSelection(tree, score, objective + gap, solver, objective)
+    return TreeSelection(tree, score, objective + gap, solver, objective, witness)

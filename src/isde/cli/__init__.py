@@ -15,6 +15,7 @@ import click
 from isde import __version__
 from isde.cli.flags import in_flags
 from isde.cli.options import DEBUG, debug_option
+from isde.cli.output import echo
 from isde.cli.progress import BarReporter
 from isde.errors import ISDEError
 from isde.progress import reporting
@@ -29,6 +30,7 @@ COMMANDS = {
     "reproduce": "Run a table or figure of the paper, published numbers beside.",
     "report": "One HTML page on a run, to send to a colleague.",
     "info": "What a run found: blocks, gains, proof.",
+    "graph": "The graph of a run, for other programs or as a figure.",
     "demo": "Fit built-in data and show the result.",
 }
 
@@ -66,7 +68,7 @@ class LazyGroup(click.Group):
     def _print(self, kind: str, text: str, ctx: click.Context) -> None:
         """A message of the core, in the flags of the command that was running."""
         command = self.get_command(ctx, ctx.invoked_subcommand or "")
-        click.echo(f"{kind}: {in_flags(text, command)}", err=True)
+        echo(f"{kind}: {in_flags(text, command)}", err=True)
 
 
 def _sentence(error: Exception) -> str:

@@ -25,6 +25,7 @@ from isde.cli.options import (
     split_names,
     table_options,
 )
+from isde.cli.output import echo
 
 if TYPE_CHECKING:
     from isde.comparison import Comparison, MethodSummary
@@ -65,9 +66,7 @@ class CommandWithMethods(click.Command):
     "-k",
     "--max-block-size",
     type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Largest block of the isde methods.",
+    help="Largest block of the isde methods, and of tree.  [default: 3, and 4 for tree]",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="New folder for table, JSON and box plot.")
 @click.option("--no-plot", is_flag=True, help="No box plot in that folder: needs no matplotlib.")
@@ -86,7 +85,7 @@ def command(
     train_rows: int | None,
     validation_rows: int | None,
     fits: int,
-    max_block_size: int,
+    max_block_size: int | None,
     output: Path | None,
     no_plot: bool,
     seed: int,
@@ -130,7 +129,7 @@ def command(
     about = {"data": str(data), "n_rows": len(table.X), "n_columns": len(table.names), "seed": seed}
     result = about | {"max_block_size": max_block_size} | found.to_dict()
     for text, said_by in found.warnings().items():
-        click.echo(f"Warning: {', '.join(said_by)}: {in_flags(text)}", err=True)
+        echo(f"Warning: {', '.join(said_by)}: {in_flags(text)}", err=True)
     if output is not None:
         write_comparison(output, found, result, plot=not no_plot)
     if as_json:
@@ -138,7 +137,7 @@ def command(
     else:
         print_comparison(found, len(table.X), len(table.names))
     if output is not None and not quiet:
-        click.echo(f"Written to {output}", err=True)
+        echo(f"Written to {output}", err=True)
 
 
 # --- estimators of the user's own ------------------------------------------------------------------------------
@@ -237,31 +236,29 @@ def print_comparison(found: Comparison, n_rows: int, n_columns: int) -> None:
     draw = found.draws[0]
     repeats, validation_rows = draw.samples.shape
     fits = "" if len(found.draws) == 1 else f", {len(found.draws)} times"
-    click.echo(
+    echo(
         f"{n_rows:,} rows of {n_columns} columns: fitted on {len(draw.train):,}, {repeats} validation samples of "
         f"{validation_rows:,} from the other {n_rows - len(draw.train):,}{fits}"
     )
-    click.echo(f"Log-likelihood: {SCALE_NOTE}")
+    echo(f"Log-likelihood: {SCALE_NOTE}")
     summaries = found.summaries()
     width = max(len("method"), *(len(summary.method) for summary in summaries))
     left = f"{'method':<{width}}  {'mean':>10} {'sd':>7}  {'to the best':>11} {'std error':>9}"
     left += f"  {'fit s':>7} {'score s':>7}"
-    click.echo(f"{' every row counted ':-^{len(left)}}  {PAPER_HEAD:-^27}")
-    click.echo(f"{left}  {'mean':>10} {'rows dropped':>16}")
+    echo(f"{' every row counted ':-^{len(left)}}  {PAPER_HEAD:-^27}")
+    echo(f"{left}  {'mean':>10} {'rows dropped':>16}")
     for summary in summaries:
-        click.echo(_line(summary, width))
-    click.echo(
+        echo(_line(summary, width))
+    echo(
         f"paper's way: rows of extremely low density (it underflows to zero, log-density below {LOWEST_LOG:.2f}) are "
         "dropped before averaging"
     )
-    click.echo(_error_note(found))
+    echo(_error_note(found))
     for summary in summaries:
         if summary.n_zero:
-            click.echo(
-                f"{summary.method}: density zero in {summary.n_zero:,} of {summary.n_rows:,} rows; its mean is -inf"
-            )
+            echo(f"{summary.method}: density zero in {summary.n_zero:,} of {summary.n_rows:,} rows; its mean is -inf")
     for method, text in found.failures.items():
-        click.echo(f"{method}: failed: {in_flags(text)}")
+        echo(f"{method}: failed: {in_flags(text)}")
 
 
 def _line(summary: MethodSummary, width: int) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from isde.cli.options import debug_option, jobs_option, json_option, print_json, quiet_option, seed_option
+from isde.cli.output import echo
 
 
 @click.command("demo")
@@ -35,7 +36,7 @@ def command(output: Path, seed: int, jobs: int, as_json: bool, quiet: bool) -> N
     check_output(output, overwrite=True)
     table, fresh = demo_table(random_state=seed), demo_table(random_state=seed + 1)
     if not quiet:
-        click.echo(f"{len(table.X):,} rows of {len(table.names)} columns: {', '.join(table.names)}", err=True)
+        echo(f"{len(table.X):,} rows of {len(table.names)} columns: {', '.join(table.names)}", err=True)
     start = time.perf_counter()
     model = ISDE(max_block_size=4, n_jobs=jobs, random_state=seed, verbose=0 if quiet else 1).fit(table)
     seconds = time.perf_counter() - start
@@ -52,7 +53,7 @@ def command(output: Path, seed: int, jobs: int, as_json: bool, quiet: bool) -> N
         print_json(summary)
         return
     print_summary(summary)
-    click.echo(f"Mean log-density of {len(fresh.X):,} fresh rows, nats:")
+    echo(f"Mean log-density of {len(fresh.X):,} fresh rows, nats:")
     for method, value in fresh_rows.items():
-        click.echo(f"  {value:8.3f}   {method}")
-    click.echo(f"Fitted in {seconds:.1f} s; written to {output} (isde info, isde score and isde sample read it)")
+        echo(f"  {value:8.3f}   {method}")
+    echo(f"Fitted in {seconds:.1f} s; written to {output} (isde info, isde score and isde sample read it)")

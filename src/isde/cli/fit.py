@@ -16,6 +16,7 @@ from isde.cli.options import (
     quiet_option,
     table_options,
 )
+from isde.cli.output import echo
 
 
 @click.command("fit")
@@ -42,7 +43,7 @@ def command(
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Find the blocks of DATA and fit its density.
+    """Find the blocks of DATA, or a tree of overlapping ones, and fit its density.
 
     DATA is a csv or tsv file, plain or gzipped, a parquet, npy, npz or fcs file, or - for csv from standard input.
     """
@@ -53,6 +54,7 @@ def command(
 
     verbose = 0 if quiet else 1
     model = build_estimator(settings, verbose=verbose)
+    settings["max_block_size"] = model.max_block_size
     if output is not None:
         output = output.absolute()
         check_output(output, overwrite=overwrite)
@@ -72,7 +74,7 @@ def command(
     else:
         print_summary(summary)
     if not quiet:
-        click.echo(_what_was_written(output), err=True)
+        echo(_what_was_written(output), err=True)
 
 
 def _what_was_written(output: Path | None) -> str:
@@ -100,6 +102,7 @@ def build_estimator(settings: dict[str, Any], *, verbose: int) -> Any:
 
     from isde.errors import InputError
     from isde.estimator import ISDE
+    from isde.tree_estimator import TreeISDE
 
     m, n, seed = settings["fit_rows"], settings["score_rows"], settings["seed"]
     split = settings["split"]
@@ -107,8 +110,10 @@ def build_estimator(settings: dict[str, Any], *, verbose: int) -> Any:
         if split is not None:
             raise InputError(f"--split {split} and numbers of rows exclude each other: give one of them.")
         split = ShuffleSplit(1, train_size=m, test_size=n, random_state=seed)
-    return ISDE(
-        settings["max_block_size"],
+    largest = {} if settings["max_block_size"] is None else {"max_block_size": settings["max_block_size"]}
+    estimator = TreeISDE if settings["structure"] == "tree" else ISDE
+    return estimator(
+        **largest,
         marginal=settings["marginal"],
         split=split,
         penalty=settings["penalty"],

@@ -12,7 +12,7 @@ from isde.cli.options import debug_option, json_option, print_json
 @json_option
 @debug_option
 def command(run: str, as_json: bool) -> None:
-    """Blocks, gains and proof of the model in RUN."""
+    """Blocks or cliques, gains and proof of the model in RUN."""
     from isde.cli.runs import load_model, print_summary, summarize
 
     summary = summarize(load_model(run))

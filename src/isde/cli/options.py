@@ -11,8 +11,10 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from isde.cli.output import echo
 from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES
 from isde.solvers.registry import AUTO, SOLVER_NAMES
+from isde.tree_solvers.registry import TREE_SOLVER_NAMES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -73,7 +75,16 @@ def fit_options(command: Command) -> Command:
     """Everything the estimator takes."""
     for option in reversed(
         (
-            click.option("-k", "--max-block-size", type=int, default=3, show_default=True, help="Largest block."),
+            click.option(
+                "--structure",
+                type=click.Choice(["blocks", "tree"]),
+                default="blocks",
+                show_default=True,
+                help="Independent blocks, or blocks that overlap along a tree.",
+            ),
+            click.option(
+                "-k", "--max-block-size", type=int, help="Largest block.  [default: 3, or 4 with --structure tree]"
+            ),
             click.option(
                 "--marginal",
                 type=click.Choice(MARGINAL_NAMES),
@@ -124,10 +135,10 @@ def fit_options(command: Command) -> Command:
             ),
             click.option(
                 "--solver",
-                type=click.Choice(SOLVER_NAMES),
+                type=click.Choice(list(dict.fromkeys((*SOLVER_NAMES, *TREE_SOLVER_NAMES)))),
                 default=AUTO,
                 show_default=True,
-                help="How the partition is found.",
+                help=f"How the partition is found; with --structure tree one of {', '.join(TREE_SOLVER_NAMES)}.",
             ),
             seed_option,
             jobs_option,
@@ -195,4 +206,4 @@ def parse_grid(text: str | None) -> list[float] | None:
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, allow_nan=False))
+    echo(json.dumps(value, indent=2, allow_nan=False))

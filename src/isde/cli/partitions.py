@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isde.cli.options import debug_option, json_option, print_json, split_names
+from isde.cli.output import echo
 from isde.data.words import in_braces
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ def command(
 ) -> None:
     """The best and the worst partitions by the score table of RUN, exact and in order.
 
-    RUN is a folder made by isde fit, or a saved score table. Partitions are ranked by their score less what chance is
-    charged: "below best" is in these terms. Edits are the splits and merges from the best partition under the same
-    constraints.
+    RUN is a folder made by isde fit, of blocks or of a tree, or a saved score table. Partitions are ranked by their
+    score less what chance is charged: "below best" is in these terms. Edits are the splits and merges from the best
+    partition under the same constraints.
     """
     from isde.cli.runs import load_scores
     from isde.solvers import Constraints, best_partitions, worst_partitions
@@ -93,8 +94,8 @@ def _finite(value: float) -> float | None:
 
 
 def _print_rows(which: str, rows: list[dict[str, Any]]) -> None:
-    click.echo(f"the {len(rows)} {which}, proved" if all(row["is_proved"] for row in rows) else f"the {which}")
-    click.echo("  rank         score    below best   edits   blocks")
+    echo(f"the {len(rows)} {which}, proved" if all(row["is_proved"] for row in rows) else f"the {which}")
+    echo("  rank         score    below best   edits   blocks")
     for rank, row in enumerate(rows, start=1):
         together = [in_braces(block) for block in row["blocks"] if len(block) > 1]
         alone = sum(len(block) == 1 for block in row["blocks"])
@@ -102,4 +103,4 @@ def _print_rows(which: str, rows: list[dict[str, Any]]) -> None:
         score, below = (
             f"{'-inf':>13}" if value is None else f"{value:13.6f}" for value in (row["score"], row["below_best"])
         )
-        click.echo(f"  {rank:4d} {score} {below}  {row['edits']:6d}   {label}")
+        echo(f"  {rank:4d} {score} {below}  {row['edits']:6d}   {label}")

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import click
 
 from isde.cli.flags import in_flags
+from isde.cli.output import echo
+from isde.errors import printable
 from isde.progress import Advance
 
 
@@ -18,9 +20,11 @@ class BarReporter:
     hears_all = False
 
     def say(self, text: str) -> None:
-        click.echo(in_flags(text), err=True)
+        echo(in_flags(text), err=True)
 
     @contextmanager
     def bar(self, total: int, label: str) -> Iterator[Advance]:
-        with click.progressbar(length=total, label=label, file=sys.stderr, show_eta=True, update_min_steps=1) as bar:
+        with click.progressbar(
+            length=total, label=printable(label), file=sys.stderr, show_eta=True, update_min_steps=1
+        ) as bar:
             yield bar.update

@@ -17,6 +17,7 @@ from isde.cli.options import (
     seed_option,
     table_options,
 )
+from isde.cli.output import echo
 
 
 @click.command("report")
@@ -101,7 +102,7 @@ def write_page(numbers: dict[str, Any], target: Path | None, *, quiet: bool) -> 
     if target is not None:
         save_page(numbers, target)
         if not quiet:
-            click.echo(f"Written to {target.absolute()}", err=True)
+            echo(f"Written to {target.absolute()}", err=True)
 
 
 def _read_comparison(folder: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import click
 
 from isde.cli.flags import in_flags
 from isde.cli.options import debug_option, jobs_option, json_option, print_json, quiet_option, seed_option
+from isde.cli.output import echo
 
 if TYPE_CHECKING:
     from isde.paper.item import Finding, Item, Settings
@@ -99,7 +100,7 @@ def command(
         missing = write_report(output, report)
         if not quiet:
             rest = f"; without a full run: {', '.join(missing)}" if missing else ""
-            click.echo(f"Written to {report}{rest}", err=True)
+            echo(f"Written to {report}{rest}", err=True)
     if as_json:
         print_json(found)
     if refused and EVERYTHING not in items:
@@ -121,7 +122,7 @@ def _chosen(names: tuple[str, ...], settings: Settings) -> list[Item]:
         try:
             item.source(settings)
         except InputError as error:
-            click.echo(f"Left out: {in_flags(str(error))}", err=True)
+            echo(f"Left out: {in_flags(str(error))}", err=True)
         else:
             chosen.append(item)
     return chosen
@@ -136,7 +137,7 @@ def _run(
     from isde.paper.runner import run_item
 
     if not quiet and any(item.has_protocols for item in items):
-        click.echo(f"Protocol {settings.protocol}: {PROTOCOLS[settings.protocol]}", err=True)
+        echo(f"Protocol {settings.protocol}: {PROTOCOLS[settings.protocol]}", err=True)
     found, refused = [], []
     for item in items:
         try:
@@ -144,7 +145,7 @@ def _run(
         except InputError as error:
             if len(items) == 1:
                 raise
-            click.echo(f"Left out: {in_flags(str(error))}", err=True)
+            echo(f"Left out: {in_flags(str(error))}", err=True)
             refused.append(item.name)
             continue
         findings = item.compare(results)
@@ -171,12 +172,12 @@ def _as_dict(item: Item, settings: Settings, path: Path, findings: list[Finding]
 def _print_findings(item: Item, settings: Settings, path: Path, findings: list[Finding]) -> None:
     protocol = f", protocol {settings.protocol}" if item.has_protocols else ""
     size = "" if settings.size == "full" else f", {settings.size}: not the paper's setting"
-    click.echo(f"{item.name}{protocol}{size}: {path}")
+    echo(f"{item.name}{protocol}{size}: {path}")
     for finding in findings:
-        click.echo(f"  {finding.what}")
-        click.echo(f"    published {finding.published}")
-        click.echo(f"    measured  {finding.measured}")
-        click.echo(f"    {finding.why}")
+        echo(f"  {finding.what}")
+        echo(f"    published {finding.published}")
+        echo(f"    measured  {finding.measured}")
+        echo(f"    {finding.why}")
 
 
 def _print_list(as_json: bool) -> None:
@@ -189,4 +190,4 @@ def _print_list(as_json: bool) -> None:
     width = max(map(len, ITEMS))
     for item in ITEMS.values():
         needs = {"nothing": "", "data": " (--data)", "data or scores": " (--data or --scores)"}[item.needs]
-        click.echo(f"{item.name:<{width}}  {item.paper}{needs}")
+        echo(f"{item.name:<{width}}  {item.paper}{needs}")

@@ -9,22 +9,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
 from isde import __version__
 from isde.artifacts import MODEL_FILE, load
+from isde.cli.output import echo
+from isde.cli.trees import tree_lines, tree_summary
 from isde.data.readers import read_table
 from isde.data.readers.request import source_name
 from isde.data.table import Table, columns_of_model
 from isde.data.words import in_braces, join_names
-from isde.errors import InputError
-from isde.estimator import ISDE
+from isde.errors import InputError, ISDEError
 from isde.files import check_room, whole_folder
-from isde.inspection import HeldOut, held_out, least_correlation, notes, runner_up
+from isde.inspection import HeldOut, best_partition, held_out, least_correlation, notes, runner_up
 from isde.scores import SubsetScores
 from isde.splits import draw_splits, resolve_split
+from isde.structure_estimator import StructureEstimator
+from isde.tree_estimator import TreeISDE
 
 SUMMARY_FILE = "summary.json"
 REPORT_FILE = "report.html"
@@ -61,7 +63,7 @@ def _check_place(folder: Path) -> None:
     check_room(folder)
 
 
-def write_run(folder: Path, model: ISDE, summary: dict[str, Any]) -> None:
+def write_run(folder: Path, model: StructureEstimator, summary: dict[str, Any]) -> None:
     """The folder of a fitted model."""
     with whole_folder(folder) as staging:
         model.save(staging / MODEL_FILE)
@@ -72,7 +74,7 @@ def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def provenance(model: ISDE, table: Table, options: dict[str, Any]) -> dict[str, Any]:
+def provenance(model: StructureEstimator, table: Table, options: dict[str, Any]) -> dict[str, Any]:
     """Where a run comes from: version, rows, which of them fitted and scored in each split, options."""
     return {
         "version": __version__,
@@ -84,7 +86,7 @@ def provenance(model: ISDE, table: Table, options: dict[str, Any]) -> dict[str, 
     }
 
 
-def _split(model: ISDE, X: NDArray[np.float64]) -> dict[str, Any]:
+def _split(model: StructureEstimator, X: NDArray[np.float64]) -> dict[str, Any]:
     """How rows were split, and how many fitted and scored each time; with a penalty all of them did both."""
     if model.penalty is not None:
         return {"splitter": None, "fit_rows": [len(X)], "score_rows": [len(X)]}
@@ -107,23 +109,25 @@ def read_summary(run: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def held_out_of(model: ISDE, X: Any) -> dict[str, Any] | None:
+def held_out_of(model: StructureEstimator, X: Any) -> dict[str, Any] | None:
     """The density beside that of its columns alone; None where there are too few rows to leave some out."""
     try:
         found: HeldOut = held_out(model, X)
-    except ValueError:
+    except (ValueError, ISDEError):  # or where the best blocks, beside a tree, cannot be proved
         return None
-    return asdict(found) if math.isfinite(found.error) else None
+    if not math.isfinite(found.error):
+        return None
+    return {name: value for name, value in asdict(found).items() if value is not None}
 
 
-def load_model(path: str) -> ISDE:
+def load_model(path: str) -> StructureEstimator:
     model = load(path)
-    if not isinstance(model, ISDE):
+    if not isinstance(model, StructureEstimator):
         raise InputError(f"{path} holds no fitted model: give a folder made by isde fit.")
     return model
 
 
-def read_for(model: ISDE, data: Path, **options: Any) -> Table:
+def read_for(model: StructureEstimator, data: Path, **options: Any) -> Table:
     """The columns of a model, in its order, from a file that may hold others."""
     names = model.density_.names
     table = read_table(data, preferred=names, **options)  # what else the file holds may be text, or missing
@@ -135,28 +139,33 @@ def load_scores(path: str) -> SubsetScores:
     found = load(path)
     if isinstance(found, SubsetScores):
         return found
-    if isinstance(found, ISDE):
+    if isinstance(found, StructureEstimator):
         return found.subset_scores_
     raise InputError(f"{path} holds no subset scores: give a folder made by isde fit, or a saved score table.")
 
 
-def summarize(model: ISDE) -> dict[str, Any]:
+def summarize(model: StructureEstimator) -> dict[str, Any]:
     """What a run found, as plain JSON."""
-    scores, selection, second = model.subset_scores_, model.selection_, runner_up(model.subset_scores_)
-    return {
-        "blocks": _blocks(model),
+    scores, selection = model.subset_scores_, model.selection_
+    if isinstance(model, TreeISDE):
+        found, rank, second, charged = tree_summary(model), 1, best_partition(scores), scores.charged_by_edge()
+    else:
+        found, rank, second, charged = {"blocks": _blocks(model)}, selection.rank, runner_up(scores), scores
+    return found | {
+        "structure": "tree" if isinstance(model, TreeISDE) else "blocks",
         "score": selection.score,
         "objective": selection.objective,
         "bound": _finite(selection.bound),
         "is_optimal": selection.is_optimal,
-        "rank": selection.rank,
+        "rank": rank,
         "proof": selection.proof,
         "solver": selection.solver,
         "independence_score": math.fsum(scores[(c,)] for c in range(scores.n_columns)),
+        # Of partitions the next best; beside a tree the best partition.
         "runner_up": None
         if second is None
         else {
-            "below": selection.objective - second.objective,
+            "below": selection.objective - math.fsum(charged.objective(block) for block in second.partition),
             "blocks": [[scores.names[c] for c in block] for block in second.partition],
         },
         "n_columns": scores.n_columns,
@@ -169,7 +178,7 @@ def summarize(model: ISDE) -> dict[str, Any]:
     }
 
 
-def _blocks(model: ISDE) -> list[dict[str, Any]]:
+def _blocks(model: StructureEstimator) -> list[dict[str, Any]]:
     scores = model.subset_scores_
     position = [scores.subsets.index(block) for block in model.partition_]
     return [
@@ -196,25 +205,32 @@ def _number(value: float) -> float | None:
 
 
 def print_summary(summary: dict[str, Any]) -> None:
-    """Blocks with gains, largest first, the proof, and what else to know."""
+    """The structure with its gains, the proof, and what else to know."""
+    is_tree = summary["structure"] == "tree"
+    what = _several(len(summary["cliques"]), "clique") if is_tree else _several(len(summary["blocks"]), "block")
+    echo(
+        f"{what} of {_several(summary['n_columns'], 'column')} (largest allowed {summary['max_block_size']}, "
+        f"{summary['n_subsets']:,} subsets scored, marginal {summary['marginal']})"
+    )
+    for line in tree_lines(summary) if is_tree else _block_lines(summary):
+        echo(line)
+    if summary["least_correlation"]:
+        echo(f"  a correlation below about {summary['least_correlation']:.2f} is missed more often than found")
+    for line in (*_proof(summary), *_held_out(summary.get("held_out")), *summary["notes"]):
+        echo(line)
+
+
+def _block_lines(summary: dict[str, Any]) -> Iterator[str]:
+    """Blocks with gains, largest first."""
     blocks = sorted(summary["blocks"], key=lambda block: -block["gain"])
     together = [block for block in blocks if len(block["columns"]) > 1]
     alone = [block["columns"][0] for block in blocks if len(block["columns"]) == 1]
-    click.echo(
-        f"{_several(len(blocks), 'block')} of {_several(summary['n_columns'], 'column')} "
-        f"(largest allowed {summary['max_block_size']}, {summary['n_subsets']:,} subsets scored, marginal "
-        f"{summary['marginal']})"
-    )
     labels = [join_names(block["columns"]) for block in together]
     width = max(map(len, labels), default=0)
     for block, label in zip(together, labels, strict=True):
-        click.echo(f"  {label:<{width}}   {_gain(block)}")
+        yield f"  {label:<{width}}   {_gain(block)}"
     if alone:
-        click.echo(f"  alone: {join_names(alone)}")
-    if summary["least_correlation"]:
-        click.echo(f"  a correlation below about {summary['least_correlation']:.2f} is missed more often than found")
-    for line in (*_proof(summary), *_held_out(summary.get("held_out")), *summary["notes"]):
-        click.echo(line)
+        yield f"  alone: {join_names(alone)}"
 
 
 def _gain(block: dict[str, Any]) -> str:
@@ -229,12 +245,18 @@ def _proof(summary: dict[str, Any]) -> Iterator[str]:
     charged = summary["objective"] != summary["score"]
     less = f", {summary['objective']:.6f} less what chance gives" if charged else ""
     bound = "" if summary["bound"] is None else f", bound {summary['bound']:.6f}"
-    place = "the best partition" if summary["rank"] == 1 else f"number {summary['rank']} of the partitions"
+    what = "tree" if summary["structure"] == "tree" else "partition"
+    place = f"the best {what}" if summary["rank"] == 1 else f"number {summary['rank']} of the {what}s"
+    if summary["proof"] == "not proved":
+        place = f"the best {what} found"
     yield (
         f"{place} for these scores, {PROOFS[summary['proof']]}: score {summary['score']:.6f}{less}{bound} "
         f"({summary['solver']}); independence {summary['independence_score']:.6f}"
     )
-    if summary["runner_up"] is not None:
+    if summary["runner_up"] is not None and what == "tree":
+        blocks = " ".join(in_braces(block) for block in summary["runner_up"]["blocks"] if len(block) > 1)
+        yield f"the best partition is {summary['runner_up']['below']:.6f} below: {blocks or 'all columns alone'}"
+    elif summary["runner_up"] is not None:
         second = [block for block in summary["runner_up"]["blocks"] if len(block) > 1]
         found = [block["columns"] for block in summary["blocks"]]
         other = " ".join(in_braces(block) for block in second if block not in found)
@@ -247,6 +269,18 @@ def _held_out(found: dict[str, Any] | None) -> Iterator[str]:
             f"density on {found['n_scored']:,} rows it was not fitted on: {found['blocks']:.4f} nats by blocks, "
             f"{found['independence']:.4f} by columns alone: {found['gain']:+.4f} +- {found['error']:.4f}"
         )
+    if found is not None and "tree" in found:
+        yield (
+            f"by the tree {found['tree']:.4f} nats there, over the best blocks {found['tree_gain']:+.4f} +- "
+            f"{found['tree_error']:.4f}: {_plausible(found)}"
+        )
+
+
+def _plausible(found: dict[str, Any]) -> str:
+    """Whether blocks would do."""
+    if found["tree_gain"] > 2 * found["tree_error"]:
+        return "independent blocks lose what lies between them"
+    return "independent blocks do as well"
 
 
 def _several(n: int, what: str) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import sys
-
 import click
 
 from isde.cli.options import debug_option, json_option, print_json, seed_option
+from isde.cli.output import print_csv
 
 
 @click.command("sample")
@@ -26,6 +24,4 @@ def command(run: str, n_samples: int, seed: int, as_json: bool) -> None:
     if as_json:
         print_json({"columns": names, "rows": X.tolist()})
         return
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(X.tolist())
+    print_csv(names, X.tolist())

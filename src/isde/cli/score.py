@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from isde.cli.options import debug_option, jobs_option, json_option, print_json, quiet_option, table_options
+from isde.cli.output import echo, print_csv
 from isde.data.words import join_names
+
+if TYPE_CHECKING:
+    from isde.structure_estimator import StructureEstimator
 
 TOTAL = "log_density"
 
@@ -42,10 +44,8 @@ def command(
     blocks = model.score_blocks(table)
     log_density = blocks.sum(axis=1)
     if rows:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow([TOTAL, *map(block_label, model.block_names_)])
-        for total, parts in zip(log_density.tolist(), blocks.tolist(), strict=True):
-            writer.writerow([total, *parts])
+        columns = zip(log_density.tolist(), blocks.tolist(), strict=True)
+        print_csv([TOTAL, *_labels(model)], ([total, *parts] for total, parts in columns))
         return
     result = {
         "n_rows": len(log_density),
@@ -57,8 +57,19 @@ def command(
         print_json(result)
         return
     error = "" if result["standard_error"] is None else f" (standard error {result['standard_error']:.4f})"
-    click.echo(f"{result['n_rows']:,} rows: mean log-density {result['mean_log_density']:.6f}{error}")
-    click.echo(f"lowest {result['lowest']:.6f}")
+    echo(f"{result['n_rows']:,} rows: mean log-density {result['mean_log_density']:.6f}{error}")
+    echo(f"lowest {result['lowest']:.6f}")
+
+
+def _labels(model: StructureEstimator) -> list[str]:
+    """Of blocks, or of the further columns of cliques given those that they share."""
+    names, tree = model.density_.names, model.density_.tree
+    labels = []
+    for clique, shared in zip(tree.cliques, tree.shared, strict=True):
+        label = block_label([names[column] for column in clique if column not in shared])
+        given = block_label([names[column] for column in shared])
+        labels.append(f"{label} | {given}" if shared else label)
+    return labels
 
 
 def block_label(names: Sequence[str]) -> str:

@@ -16,9 +16,11 @@ from isde.cli.options import (
     seed_option,
     table_options,
 )
+from isde.cli.output import echo
 
 if TYPE_CHECKING:
     from isde.stability import Stability
+    from isde.tree_stability import TreeStability
 
 
 @click.command("stability")
@@ -51,17 +53,43 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """How sure the blocks in RUN are: the same analysis on random parts of DATA, the rows it was fitted on."""
+    """How sure the blocks or edges in RUN are: the same analysis on random parts of DATA, the rows it was fitted on."""
     from isde.cli.runs import load_model, read_for
+    from isde.tree_stability import TreeStability
 
     verbose = 0 if quiet else 1
     model = load_model(run).set_params(n_jobs=jobs, verbose=verbose)
     table = read_for(model, data, **reading, verbose=verbose)
     found = model.stability(table, resamples, n_null=null, share=share, random_state=seed)
     if as_json:
-        print_json(_as_json(found))
+        print_json(_tree_as_json(found) if isinstance(found, TreeStability) else _as_json(found))
     else:
-        click.echo(str(found))
+        echo(str(found))
+
+
+def _tree_as_json(found: TreeStability) -> dict[str, Any]:
+    names, p_values = found.names, found.edge_p_values
+    return {
+        "cliques": [
+            {"columns": [names[c] for c in clique], "in_resamples": float(share)}
+            for clique, share in zip(found.tree.cliques, found.clique_confidence, strict=True)
+        ],
+        "edges": [
+            {
+                "columns": [names[c] for c in edge],
+                "in_resamples": float(found.edge_confidence[i]),
+                "gain": float(found.gains[:, i].mean()),
+                "p_value": float(p_values[i]) if len(found.noise) else None,
+            }
+            for i, edge in enumerate(found.tree.edges)
+        ],
+        "same_tree": found.same_tree,
+        "n_resamples": len(found.gains),
+        "columns": list(names),
+        "together": found.together.tolist(),
+        "null_with_edges": int((found.noise > 0).sum()),
+        "n_null": len(found.noise),
+    }
 
 
 def _as_json(found: Stability) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from isde.baselines.mixture import GaussianMixtureCV
 from isde.baselines.vine import VineDensity, require_pyvinecopulib
 from isde.errors import InputError
 from isde.estimator import ISDE
+from isde.tree_estimator import TreeISDE
 
 PAPER_SPLIT = 0.6
 """ISDE there fits the marginals on 3,000 of 5,000 training rows, and scores subsets on the other 2,000."""
@@ -24,7 +25,7 @@ PAPER_SPLIT = 0.6
 class MethodOptions:
     """What the methods by name share: each takes those that its estimator has a parameter for."""
 
-    max_block_size: int = 3
+    max_block_size: int | None = None  # None: each method's own
     n_jobs: int | None = None
     random_state: int | None = None
     verbose: int = 0
@@ -43,7 +44,7 @@ class Method:
         if self.require is not None:
             self.require()
         taken = signature(self.estimator).parameters
-        shared = {name: value for name, value in asdict(options).items() if name in taken}
+        shared = {name: value for name, value in asdict(options).items() if name in taken and value is not None}
         return self.estimator(**shared, **self.settings)
 
 
@@ -56,6 +57,7 @@ METHODS: dict[str, Method] = {
     ),
     "isde-stack": Method("the same with stacked densities", ISDE, {"marginal": "stack", **_PAPER}),
     "isde-gaussian": Method("the same with Gaussians", ISDE, {"marginal": "gaussian", **_PAPER}),
+    "tree": Method("trees of blocks: ISDE's default with cliques that overlap, of at most 4 columns", TreeISDE),
     "fde": Method("forest density, the same split", ForestDensity, _PAPER),
     "cvkde": Method("kernel density on all columns, bandwidth by cross-validation", CVKDE),
     "gm": Method("mixture of 1 to 30 Gaussians, by cross-validation", GaussianMixtureCV),
@@ -66,7 +68,7 @@ METHODS: dict[str, Method] = {
 
 
 def build_methods(names: Sequence[str], options: MethodOptions | None = None) -> dict[str, Any]:
-    """The estimators with these names, in their order; all but ISDE's default with the paper's split."""
+    """The estimators with these names, in their order; those of the paper with its split."""
     unknown = [name for name in names if name not in METHODS]
     if unknown:
         raise InputError(f"There is no method {unknown[0]!r}: the methods are {', '.join(METHODS)}.")

@@ -67,12 +67,14 @@ def as_table(X: Any, unnamed: Sequence[str] = ()) -> Table:
 
 
 def check_finite(X: Matrix, names: Sequence[str]) -> None:
-    """Raise, naming the columns with their counts, where values are missing or infinite."""
+    """Raise, naming the columns with their counts and the first row, where values are missing or infinite."""
     bad = (~np.isfinite(X)).sum(axis=0)
     if bad.any():
         counts = [f"{names[c]!r} ({bad[c]:,})" for c in np.flatnonzero(bad).tolist()]
+        first = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
         raise InputError(
-            f"NaN or infinite (inf) values in {some(counts)} of {len(X):,} rows: drop or fill those rows first."
+            f"NaN or infinite (inf) values in {some(counts)} of {len(X):,} rows, first in row {first + 1:,}: drop or "
+            "fill those rows first."
         )
 
 

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 
 from isde.arrays import FrozenArrays, Matrix
 from isde.data.words import some
-from isde.errors import InputError
+from isde.errors import InputError, printable
 
 
 @dataclass(frozen=True)
@@ -84,5 +84,5 @@ def _refuse_unknown(wanted: Sequence[str], names: Sequence[str], where: str) -> 
         raise InputError(f"The column {repeated[0]!r} is asked for twice.")
     unknown = [name for name in wanted if name not in names or not name]
     if unknown:
-        known = [name for name in names if name]
+        known = [printable(name) for name in names if name]
         raise InputError(f"{where} has no column {unknown[0]!r}; it has {some(known, 12)}.")

@@ -19,6 +19,9 @@ PAPER_GRID = np.geomspace(0.01, 1, 30)
 NORMAL_GRID = np.array([0.24, 0.33, 0.45, 0.6, 0.75, 0.87, 0.95, 1.0])
 """For normal scores. Narrower kernels only where the narrowest is the best, wider than 1 there is nothing."""
 
+NARROWEST, WIDEST = 1e-17, 1e17
+"""Whose squares, and what these divide, stay in float32: beyond, scores of subsets were wrong without a word."""
+
 GROWTH_LIMIT = 1000.0
 """How far beyond each end of a grid that grows a bandwidth is looked for: three decades."""
 
@@ -43,6 +46,11 @@ class BandwidthGrid:
         values = np.unique(np.asarray(bandwidths, dtype=np.float64))
         if values.size == 0 or not np.all(np.isfinite(values)) or values[0] <= 0:
             raise ValueError(f"bandwidths must be positive numbers, got {bandwidths!r}.")
+        if values[0] < NARROWEST or values[-1] > WIDEST:
+            raise ValueError(
+                f"bandwidths from {values[0]:.3g} to {values[-1]:.3g} have squares that leave float32: they must lie "
+                f"between {NARROWEST:g} and {WIDEST:g}; rescale the columns, or give them in other units."
+            )
         return cls(values, grows=False)
 
     @property

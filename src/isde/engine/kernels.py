@@ -116,17 +116,14 @@ def _squared_distances(query: Any, centres: Any, shrink: float, columns: Any, D:
 
     Differences are taken in float64.
     """
+    for j in range(len(D)):
+        D[j] = F32(0.0)
     for w in range(len(columns)):
         if columns[w] >= 0:
             x, column = query[columns[w]], centres[columns[w]]
-            if w == 0:
-                for j in range(len(D)):
-                    difference = F32(x - shrink * column[j])
-                    D[j] = difference * difference
-            else:
-                for j in range(len(D)):
-                    difference = F32(x - shrink * column[j])
-                    D[j] += difference * difference
+            for j in range(len(D)):
+                difference = F32(x - shrink * column[j])
+                D[j] += difference * difference
 
 
 @fast_part
@@ -248,7 +245,7 @@ def sum_products(
                         products[a, slot] = 1.0
 
 
-@fast_part
+@fast_inline
 def _distances(query: Any, centres: Any, columns: Any, start: int, out: Any, near: Any) -> Any:  # in: ...; out; scratch
     """out[:] = ((query[columns, None] - centres[columns, start : start + len(out)]) ** 2).sum(0); columns end at -1.
 
@@ -277,7 +274,7 @@ def _distances(query: Any, centres: Any, columns: Any, start: int, out: Any, nea
     return least
 
 
-@fast_part
+@fast_inline
 def _sum_exp2(x: Any, least: float, rate: float) -> Any:  # in: x, ...
     """np.exp2(rate * (least - x)).sum() for x >= least, to the last bits.
 
@@ -289,7 +286,7 @@ def _sum_exp2(x: Any, least: float, rate: float) -> Any:  # in: x, ...
     return total
 
 
-@fast_part
+@fast_inline
 def _exp2(y: float) -> Any:
     """2^y for -1021 <= y <= 0.
 
@@ -308,7 +305,7 @@ def _exp2(y: float) -> Any:
     return (p0 + t4 * (p4 + t4 * p8)) * power
 
 
-@fast_part
+@fast_inline
 def _add_four_sums(x: Any, least: float, rate: float, totals: Any) -> None:  # in: x, ...; in, out: totals
     """Add the sums of v = exp2(rate * (least - x)) and of v^4, v^16, v^64, the kernels of halved bandwidths.
 
@@ -354,14 +351,14 @@ def log_kernel_sums_of_ladder(
         least = np.inf
         for b in range(len(totals)):
             totals[b] = 0.0
-        for start in range(0, L, size):
-            least = min(least, _distances(queries[i], centres, every, start, buffer[: L - start], near))
-        for start in range(0, L, size):
-            if size < L:
-                _distances(queries[i], centres, every, start, buffer[: L - start], near)
-            for b in range(0, len(out), 4):
-                four = totals[b : b + 4]
-                _add_four_sums(buffer[: L - start], least, rate * 4.0**b * 1.4426950408889634, four)
+        for summed in range(2):
+            for start in range(0, L, size):
+                D = buffer[: L - start]
+                if not summed or size < L:
+                    least = min(least, _distances(queries[i], centres, every, start, D, near))
+                if summed:
+                    for b in range(0, len(out), 4):
+                        _add_four_sums(D, least, rate * 4.0**b * 1.4426950408889634, totals[b : b + 4])
         for b in range(len(out)):
             out[b, i] = np.log(totals[b]) - rate * 4.0**b * least
 
@@ -385,12 +382,13 @@ def log_kernel_sums(
     for e in range(len(row)):
         query, own, factor = queries[row[e]], columns[e % len(columns)], rate[e % len(rate)]
         least, total = np.inf, 0.0
-        for start in range(0, L, size):
-            least = min(least, _distances(query, centres, own, start, buffer[: L - start], near))
-        for start in range(0, L, size):
-            if size < L:
-                _distances(query, centres, own, start, buffer[: L - start], near)
-            total += _sum_exp2(buffer[: L - start], least, factor * 1.4426950408889634)
+        for summed in range(2):  # the nearest first; distances are had again where not all were kept
+            for start in range(0, L, size):
+                D = buffer[: L - start]
+                if not summed or size < L:
+                    least = min(least, _distances(query, centres, own, start, D, near))
+                if summed:
+                    total += _sum_exp2(D, least, factor * 1.4426950408889634)
         out[e] = np.log(total) - factor * least
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dsyevd
 
-from isde.arrays import Matrix, Vector
+from isde.arrays import Mask, Matrix, Vector
 from isde.engine.jit import fast_inline, fast_loop, fast_part, part
 
 F32 = np.float32
@@ -91,13 +91,13 @@ def grow_mixtures(X: Matrix, doublings: int, steps: int) -> Mixtures:
     s, m = X.shape[1], len(X)
     covariance = np.cov(standard.T, bias=True).reshape(s, s)
     covariance += np.diag(np.diagonal(covariance) == 0)  # a single value says nothing of the width of a column
-    _make_proper(covariance)
     gaussian = np.ones(1), standard.mean(axis=0)[None], covariance[None]
+    _make_proper(*gaussian)
     grown, rows = [gaussian], _columns(X, centre, spread)
     mixture = np.array([1, m]) / (m + 1), np.repeat(gaussian[1], 2, axis=0), np.repeat(gaussian[2], 2, axis=0)
     for _ in range(doublings):
-        mixture = _split(*mixture, LEAST_ROWS * s / m)
-        _improve(rows, *mixture, steps)
+        mixture, moved = _split(*mixture, LEAST_ROWS * s / m)
+        _improve(rows, *mixture, steps, moved)
         grown.append(mixture)
     weights, means, covariances = map(list, zip(*grown, strict=True))
     return Mixtures(centre, spread, weights, means, covariances)
@@ -147,8 +147,8 @@ def _in_units_of(grown: Mixtures, fold: Mixtures, size: int, n_rows: int) -> Mix
     weights = fold.weights[size] / fold.weights[size][1:].sum() * n_rows / (n_rows + 1)
     means = fold.means[size] * ratio + (fold.centre - grown.centre) / grown.spread
     covariances = fold.covariances[size] * np.outer(ratio, ratio)
-    for covariance in covariances:  # other units may round a covariance that was barely proper to one that is not
-        _make_proper(covariance)
+    # Other units may round a covariance that was barely proper to one that is not.
+    _make_proper(weights, means, covariances)
     weights[0], means[0], covariances[0] = 1 / (n_rows + 1), grown.means[0][0], grown.covariances[0][0]
     return weights, means, covariances
 
@@ -193,19 +193,34 @@ def _log_densities(
     rows: NDArray[np.float32], weight: Vector, mean: Matrix, covariance: NDArray[np.float64], out: NDArray[np.float32]
 ) -> None:
     """Fill `out` with the log-density of each row, nats."""
-    _run(rows, weight, mean, covariance, 0, out, *_scratch(len(weight), len(rows)))
+    _run(rows, weight, mean, covariance, 0, out, *_scratch(mean))
 
 
 def _improve(
-    rows: NDArray[np.float32], weight: Vector, mean: Matrix, covariance: NDArray[np.float64], steps: int
+    rows: NDArray[np.float32],
+    weight: Vector,
+    mean: Matrix,
+    covariance: NDArray[np.float64],
+    steps: int,
+    moved: Mask | None = None,
 ) -> None:
-    """Steps of expectation-maximisation for all components but the first, in place."""
-    _run(rows, weight, mean, covariance, steps, np.empty(0, np.float32), *_scratch(len(weight), len(rows)))
+    """Steps of expectation-maximisation for all components but the first, in place; those `moved` are proper first."""
+    _run(rows, weight, mean, covariance, steps, np.empty(0, np.float32), *_scratch(mean, moved))
 
 
-def _scratch(n_components: int, s: int) -> tuple[NDArray[Any], ...]:
+def _make_proper(weight: Vector, mean: Matrix, covariance: NDArray[np.float64]) -> None:
+    """Add to the variances of components with weight: what a spread of 1 asks for, and what rounding makes necessary.
+
+    The latter is a share of their own, and no larger than it must be.
+    """
+    _improve(np.empty((mean.shape[1], 0), np.float32), weight, mean, covariance, 0, np.ones(len(weight), dtype=bool))
+
+
+def _scratch(mean: Matrix, moved: Mask | None = None) -> tuple[NDArray[Any], ...]:
     """What `_run` writes to on its way."""
+    n_components, s = mean.shape
     return (
+        np.zeros(n_components, dtype=bool) if moved is None else moved,
         np.empty((n_components + 3, AT_ONCE), np.float32),
         np.empty((n_components, s + 1, s + 1), np.float32),
         np.empty((n_components, s + 1, s + 1)),
@@ -221,6 +236,7 @@ def _run(
     covariance: Any,  # in, out
     steps: int,  # in
     out: Any,  # out: (m,), or empty where log-densities are not asked for
+    moved: Any,  # in, out: whether a covariance has still to be made proper
     shares: Any,  # scratch: of the rows of a chunk in each component, then their top, total and one row more
     form: Any,  # scratch: of each component's log2 density, (components, s + 1, s + 1): see `_prepare`
     moments: Any,  # scratch: of (row - centre, 1), (components, s + 1, s + 1)
@@ -228,25 +244,26 @@ def _run(
 ) -> None:
     """Steps of expectation-maximisation for all components but the first; then log-densities of the rows.
 
-    One function for both: the expectation is most of the code of either, and is compiled once.
+    One function for all that is done to a mixture: expectation and factors are most of its code, and compiled once.
     """
     m = rows.shape[1]
-    for step in range(steps + min(len(out), 1)):
-        _prepare(weight, mean, covariance, form, moments, L)
-        for start in range(0, m, AT_ONCE):
-            n = min(AT_ONCE, m - start)
-            _joint(rows, start, n, form, shares)
-            _share(form, shares, n)
-            if step < steps:
-                _add_moments(rows, start, n, form, shares, moments)
-            else:
-                _take_logs(shares, n, out[start : start + n])
-        if step < steps:
-            _maximise(moments, form, weight, mean, covariance, L)
+    for step in range(steps + 1):
+        if step > 0:
+            _maximise(moments, form, weight, mean, covariance, moved)
+        _prepare(weight, mean, covariance, moved, form, moments, L)
+        if step < steps or len(out) > 0:
+            for start in range(0, m, AT_ONCE):
+                n = min(AT_ONCE, m - start)
+                _joint(rows, start, n, form, shares)
+                _share(form, shares, n)
+                if step < steps:
+                    _add_moments(rows, start, n, form, shares, moments)
+                else:
+                    _take_logs(shares, n, out[start : start + n])
 
 
 @fast_part
-def _prepare(weight: Any, mean: Any, covariance: Any, form: Any, moments: Any, L: Any) -> None:
+def _prepare(weight: Any, mean: Any, covariance: Any, moved: Any, form: Any, moments: Any, L: Any) -> None:
     """For each component, the factor that whitens, scaled for powers of two, and in the last row: mean, and level.
 
     The level is the log2 of its density, times its weight, at the mean. Moments are zeros again.
@@ -261,7 +278,14 @@ def _prepare(weight: Any, mean: Any, covariance: Any, form: Any, moments: Any, L
             form[g, s, r] = mean[g, r]
         if weight[g] <= 0:
             continue
-        _cholesky(covariance[g], L)
+        more = REGULARISATION
+        for r in range(s if moved[g] else 0):
+            covariance[g, r, r] = max(covariance[g, r, r], 0.0) + REGULARISATION
+        while moved[g] or not _cholesky(covariance[g], L):
+            moved[g] = False
+            for r in range(s):
+                covariance[g, r, r] = max(covariance[g, r, r], REGULARISATION) * (1.0 + more)
+            more *= 10.0
         constant = np.log2(weight[g]) - 0.5 * s * LOG2_2PI
         for r in range(s):
             constant -= np.log2(L[r, r])
@@ -292,29 +316,6 @@ def _cholesky(covariance: Any, L: Any) -> bool:  # in; out
             else:
                 L[r, r] = np.sqrt(left)
     return True
-
-
-def _make_proper(covariance: NDArray[np.float64]) -> None:
-    """Add to the variances: what a spread of 1 asks for, and as much of their own as rounding makes necessary."""
-    _regularise_one(covariance, np.empty((len(covariance) + 1, len(covariance))))
-
-
-@fast_loop
-def _regularise_one(covariance: Any, L: Any) -> None:  # in, out; scratch
-    _regularise(covariance, L)
-
-
-@fast_part
-def _regularise(covariance: Any, L: Any) -> None:  # in, out; scratch
-    s, more = len(covariance), REGULARISATION
-    for r in range(s):
-        covariance[r, r] = max(covariance[r, r], 0.0) + REGULARISATION
-    while True:
-        for r in range(s):
-            covariance[r, r] *= 1.0 + more
-        if _cholesky(covariance, L):
-            return
-        more *= 10.0
 
 
 @fast_inline
@@ -407,9 +408,9 @@ def _add_moments(rows: Any, start: int, n: int, form: Any, shares: Any, moments:
 
 
 @fast_part
-def _maximise(moments: Any, form: Any, weight: Any, mean: Any, covariance: Any, L: Any) -> None:
+def _maximise(moments: Any, form: Any, weight: Any, mean: Any, covariance: Any, moved: Any) -> None:
     """Weights, means and covariances from the moments; a component with too few rows is dropped, but for the last."""
-    s = L.shape[1]
+    s = mean.shape[1]
     total = _drop_small(moments, s)
     for g in range(1, len(weight)):
         count = moments[g, s, s]
@@ -421,7 +422,7 @@ def _maximise(moments: Any, form: Any, weight: Any, mean: Any, covariance: Any, 
             for c in range(r + 1):
                 moment = moments[g, r, c] - moments[g, s, r] * moments[g, s, c] / count
                 covariance[g, r, c] = covariance[g, c, r] = moment / count
-        _regularise(covariance[g], L)
+        moved[g] = True
 
 
 @part
@@ -438,22 +439,22 @@ def _drop_small(moments: Any, s: int) -> Any:
     return total
 
 
-def _split(
-    weight: Vector, mean: Matrix, covariance: NDArray[np.float64], least: float
-) -> tuple[Vector, Matrix, NDArray[np.float64]]:
+def _split(weight: Vector, mean: Matrix, covariance: NDArray[np.float64], least: float) -> tuple[Mixture, Mask]:
     """Each component but the first as two halves along its longest axis, or as it is where it is small."""
     which = np.arange(1, 2 * len(weight)) // 2  # 0, 1, 1, 2, 2, ...
     weights, means, covariances = np.zeros(len(which)), mean[which], covariance[which]
     weights[0], weights[1::2] = weight[0], weight[1:]
-    lengths, axes = np.zeros(len(weight)), np.empty(mean.shape)
+    lengths, axes = np.zeros(len(weight)), np.zeros(mean.shape)
     for g in range(1, len(weight)):
         if weight[g] >= 2 * least:
             weights[2 * g - 1 : 2 * g + 1] = weight[g] / 2
             # LAPACK by hand: numba takes half a second to compile a call of it.
             values, vectors, _ = dsyevd(covariance[g], lower=1)
             lengths[g], axes[g] = values[-1], vectors[:, -1]
-    _move_apart(weights, means, covariances, lengths, axes, np.empty((mean.shape[1] + 1, mean.shape[1])))
-    return weights, means, covariances
+    _move_apart(weights, means, covariances, lengths, axes)
+    moved = np.repeat(weights[::2] > 0, 2)[1:]
+    moved[0] = False
+    return (weights, means, covariances), moved
 
 
 @fast_loop
@@ -463,7 +464,6 @@ def _move_apart(
     covariances: Any,  # in, out
     lengths: Any,  # in: largest variance of each component that is halved, in any direction
     axes: Any,  # in: that direction
-    L: Any,  # scratch
 ) -> None:
     """Halves to either side along the longest axis, narrower by as much as their distance explains."""
     for g in range(1, len(lengths)):
@@ -478,5 +478,3 @@ def _move_apart(
                 along = SPLIT * lengths[g] * axes[g, r] * axes[g, c]
                 covariances[a, r, c] -= along
                 covariances[b, r, c] -= along
-        for half in range(a, b + 1):
-            _regularise(covariances[half], L)

@@ -253,11 +253,9 @@ def _sum_kernels(
             begin, end = (0, hole) if part == 0 else (after, m)
             for start in range(begin, end, CENTRES_AT_ONCE):
                 n = min(CENTRES_AT_ONCE, end - start)
-                x, column = queries[0, q], centres[0, start : start + n]
                 for i in range(n):
-                    difference = column[i] - x
-                    D[i] = difference * difference
-                for c in range(1, s):
+                    D[i] = F32(0.0)
+                for c in range(s):
                     x, column = queries[c, q], centres[c, start : start + n]
                     for i in range(n):
                         difference = column[i] - x

@@ -20,6 +20,7 @@ from isde.inspection.hierarchy import Hierarchy, hierarchy
 from isde.inspection.near_best import (
     Neighbour,
     Neighbourhood,
+    best_partition,
     extremes,
     neighbourhood,
     runner_up,
@@ -47,6 +48,7 @@ __all__ = [
     "Plausibility",
     "Torn",
     "bandwidth_curve",
+    "best_partition",
     "blame",
     "block_gains",
     "block_shape",

@@ -62,6 +62,14 @@ def _neighbour(found: Selection, model: Any) -> Neighbour:
     return Neighbour(found.rank, found.partition, found.objective, below, edits, gone, new)
 
 
+def best_partition(scores: SubsetScores) -> Selection | None:
+    """The best partition; None where it cannot be proved."""
+    try:
+        return select_partition(scores)
+    except ISDEError:
+        return None
+
+
 def runner_up(scores: SubsetScores) -> Selection | None:
     """The second best partition; None where there is one only, or too many are about as good."""
     try:

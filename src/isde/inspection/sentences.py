@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from isde.data.words import some
-from isde.estimator import ISDE
 from isde.scores import SubsetScores
+from isde.structure_estimator import StructureEstimator
 
 FEW_ROWS_CORRELATION = 0.3
 """Where pairs of a lower correlation than this are mostly missed, rows are few."""
@@ -21,7 +21,7 @@ def least_correlation(scores: SubsetScores) -> float:
     return float(np.sqrt(-np.expm1(-2 * 2 * scores.dearest_pair)))
 
 
-def notes(model: ISDE) -> list[str]:
+def notes(model: StructureEstimator) -> list[str]:
     """What a reader of the blocks should know, each in a sentence with what to do."""
     found, least = [], least_correlation(model.subset_scores_)
     if least > FEW_ROWS_CORRELATION:

@@ -29,7 +29,9 @@ class BestMarginal:
         """Where the data's zero has a meaning for one of the families, it must be kept for all."""
         own = [family.traits for family in self.families]
         return Traits(
-            keeps_zero=any(traits.keeps_zero for traits in own), in_processes=any(traits.in_processes for traits in own)
+            keeps_zero=any(traits.keeps_zero for traits in own),
+            in_processes=any(traits.in_processes for traits in own),
+            without_marginals=next((name for name in (traits.without_marginals for traits in own) if name), None),
         )
 
     @property

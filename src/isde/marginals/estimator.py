@@ -70,9 +70,12 @@ class EstimatorBlock(WithoutBandwidth):
 class EstimatorMarginal:
     """Clones of a scikit-learn style density estimator."""
 
-    traits: ClassVar[Traits] = Traits(in_processes=True)
     n_models: ClassVar[int] = 1
     estimator: Any
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(in_processes=True, without_marginals=type(self.estimator).__name__)
 
     def n_parameters(self, size: int) -> None:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.arrays import FrozenArrays, Matrix, Vector
+from isde.contents import Layout, covariances, places
 from isde.engine.jit import loop
 from isde.errors import InputError
 from isde.marginals.conditional import given_and_others
-from isde.marginals.marginal import Traits, WithoutBandwidth, checked_columns, of_columns
+from isde.marginals.marginal import SavedBlock, Traits, WithoutBandwidth, checked_columns, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.subsets import SubsetFamily, binomials
 
@@ -30,10 +31,11 @@ SECONDS_PER_SUBSET = 2e-7
 
 
 @dataclass(frozen=True)
-class GaussianBlock(FrozenArrays, WithoutBandwidth):
+class GaussianBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
     """A Gaussian with the given mean and covariance."""
 
     kind: ClassVar[str] = "gaussian"
+    layout: ClassVar[Layout] = {"mean": places("s"), "covariance": covariances("s s")}
     mean: Vector
     covariance: Matrix
 
@@ -67,16 +69,6 @@ class GaussianBlock(FrozenArrays, WithoutBandwidth):
         rows[:, others] = self.mean[others] + (values - self.mean[given]) @ slopes
         rows[:, others] += rng.standard_normal((len(values), len(others))) @ np.linalg.cholesky(left).T
         return rows
-
-    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
-        return {"mean": self.mean, "covariance": self.covariance}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> GaussianBlock:
-        mean, covariance = arrays["mean"], arrays["covariance"]
-        if mean.ndim != 1 or covariance.shape != (len(mean), len(mean)) or not np.isfinite(covariance).all():
-            raise ValueError("a Gaussian needs a mean vector and a square covariance matrix")
-        return cls(mean, covariance)
 
 
 @dataclass(frozen=True)
@@ -214,7 +206,7 @@ def _extend_factors(
             for i in range(j):
                 y -= L[j, i] * L[depth, i]
             L[depth, j] = y / L[j, j]
-            pivot -= L[depth, j] ** 2
+            pivot -= L[depth, j] * L[depth, j]
         rank[depth + 1] = rank[depth] + choose[c, depth + 1]
         place = offsets[depth + 1] + rank[depth + 1]
         if pivot > SMALL_PIVOT and not np.isnan(sums[depth, 0]):
@@ -225,7 +217,7 @@ def _extend_factors(
                 for j in range(depth):
                     z -= L[depth, j] * Z[j, r]
                 Z[depth, r] = z / L[depth, depth]
-                length += Z[depth, r] ** 2
+                length += Z[depth, r] * Z[depth, r]
             sums[depth + 1, 0] = sums[depth, 0] + np.log(pivot)
             sums[depth + 1, 1] = sums[depth, 1] + length
             sums[depth + 1, 2] = sums[depth, 2] + constant[c]

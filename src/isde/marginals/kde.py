@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isde.arrays import FrozenArrays, Matrix, Vector
+from isde.contents import Layout, places, widths
 from isde.engine import direct, scoring, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.scoring import KernelRows
 from isde.marginals.conditional import draw_centres, given_and_others
-from isde.marginals.marginal import TunedByFolds, checked_columns, of_columns
+from isde.marginals.marginal import SavedBlock, TunedByFolds, checked_columns, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.splits import contiguous_folds, warn_few_rows
 from isde.subsets import SubsetFamily
 
 
 @dataclass(frozen=True)
-class KDEBlock(FrozenArrays):
+class KDEBlock(FrozenArrays, SavedBlock):
     """A kernel density: Gaussian kernels of standard deviation `bandwidth` around the rows of `centres`."""
 
     kind: ClassVar[str] = "kde"
+    layout: ClassVar[Layout] = {"centres": places("n s"), "bandwidth": widths()}
     centres: Matrix
     bandwidth: float
 
@@ -55,15 +56,9 @@ class KDEBlock(FrozenArrays):
         rows[:, others] = chosen[:, others] + h * rng.standard_normal((len(values), len(others)))
         return rows
 
-    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
-        return {"centres": self.centres, "bandwidth": np.array(self.bandwidth)}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> KDEBlock:
-        bandwidth = float(arrays["bandwidth"])
-        if arrays["centres"].ndim != 2 or not bandwidth > 0 or not np.isfinite(arrays["centres"]).all():
-            raise ValueError("a kernel density needs a matrix of finite centres and a positive bandwidth")
-        return cls(arrays["centres"], bandwidth)
+    def check(self) -> None:
+        if 0 in self.centres.shape:
+            raise ValueError("a kernel density needs a centre and a column")
 
 
 @dataclass(frozen=True)

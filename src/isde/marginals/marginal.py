@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.arrays import Matrix, Vector
+from isde.contents import Layout, check_layout
 from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.splits import check_folds, shuffled, warn_few_rows
 from isde.subsets import SubsetFamily
@@ -25,6 +26,7 @@ class Traits:
     by_ranks: bool = False  # scores are of dependence alone, and only the order of a column's values enters
     keeps_zero: bool = False  # the zero of the data has a meaning: rescaling must not move it
     in_processes: bool = False  # its code holds Python's interpreter: workers are processes, not threads
+    without_marginals: str | None = None  # by name: what fits blocks of which no exact marginal density is known
 
 
 class FittedBlock(Protocol):
@@ -59,8 +61,33 @@ class FittedBlock(Protocol):
         ...
 
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Everything needed to build the block again, as arrays; a foreign estimator raises InputError."""
+        """Everything needed to build the block again, as arrays; a foreign estimator raises InputError.
+
+        Kinds that can be saved undo it by `from_arrays`, which believes nothing (`SavedBlock`).
+        """
         ...
+
+
+class SavedBlock:
+    """A fitted block whose files hold the arrays of its layout: its fields, by name.
+
+    What loads a block checks it: first each array by the layout, then, in `check`, what they are to each other.
+    """
+
+    layout: ClassVar[Layout]
+
+    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
+        return {name: np.asarray(getattr(self, name)) for name in self.layout}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        check_layout(arrays, cls.layout)
+        block = cls(**{name: array if array.ndim else array.item() for name, array in arrays.items()})
+        block.check()
+        return block
+
+    def check(self) -> None:
+        """Raise ValueError where arrays that are sound by themselves make no density together."""
 
 
 class WithoutBandwidth:

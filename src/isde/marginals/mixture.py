@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from isde.arrays import FrozenArrays, Matrix, Vector
+from isde.contents import Layout, check_sum, covariances, places, shares
 from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.gaussian import GaussianBlock
-from isde.marginals.marginal import WithoutBandwidth, checked_columns
+from isde.marginals.marginal import SavedBlock, WithoutBandwidth, checked_columns
 
 VALUES_AT_ONCE = 1 << 15
 """Of rows and components: some arrays of 256 kB."""
 
 
 @dataclass(frozen=True)
-class MixtureBlock(FrozenArrays, WithoutBandwidth):
+class MixtureBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
     """sum_k weights[k] N(means[k], covariances[k])."""
 
     kind: ClassVar[str] = "gaussian-mixture"
+    layout: ClassVar[Layout] = {"weights": shares("k"), "means": places("k s"), "covariances": covariances("k s s")}
     weights: Vector  # (k,), positive, adding up to 1
     means: Matrix  # (k, s)
     covariances: NDArray[np.float64]  # (k, s, s)
@@ -70,15 +72,5 @@ class MixtureBlock(FrozenArrays, WithoutBandwidth):
     def sample_given(self, columns: Sequence[int], values: Matrix, rng: np.random.RandomState) -> Matrix:
         return sample_mixture_given(self.components, self.weights, columns, values, rng)
 
-    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
-        return {"weights": self.weights, "means": self.means, "covariances": self.covariances}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> MixtureBlock:
-        weights, means, covariances = (arrays[name] for name in ("weights", "means", "covariances"))
-        fits = weights.ndim == 1 and means.ndim == 2 and covariances.shape == (*means.shape, means.shape[1])
-        if not fits or len(weights) != len(means) or not (weights > 0).all():
-            raise ValueError("a mixture needs positive weights, and as many means and covariance matrices")
-        if not np.isfinite(means).all() or not np.isfinite(covariances).all():
-            raise ValueError("the means and covariances of a mixture are finite")
-        return cls(weights, means, covariances)
+    def check(self) -> None:
+        check_sum(self.weights)

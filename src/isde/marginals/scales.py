@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.archive import over, under
+from isde.archive import beside, over, under
 from isde.arrays import Matrix, Vector
+from isde.contents import FARTHEST, Layout, check_layout, numbers, places, positive, whole
 from isde.engine import scales, stacking
 from isde.engine.scales import Effort, Scales
 from isde.engine.splines import Spline
@@ -34,6 +35,16 @@ COLUMN_EFFORT = Effort(FINAL_DOUBLINGS, SCORING_STEPS)
 """For the columns of a block. Their splines need not be perfect, the stack of the scores makes up for it: 60 steps are
 worth nothing more, but mixtures of 32 instead of 16 are worth 0.04 nats in ten blocks of levine32_h2.
 """
+
+
+SPLINES: Layout = {
+    "knots": places("n"),
+    "values": places("n"),
+    "slopes": positive("n"),
+    "n_knots": whole("s"),
+}
+SHARE: Layout = {"share": numbers("", "a share between 0 and 1", lambda share: (share > 0) & (share < 1))}
+"""What the files of blocks hold beside those of their stacks."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +89,9 @@ class CopulaBlock(WithoutBandwidth):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> CopulaBlock:
-        scores = StackBlock.from_arrays(under("scores.", arrays))
-        splines = _splines(arrays["knots"], arrays["values"], arrays["slopes"], arrays["n_knots"])
+        scores, own = StackBlock.from_arrays(under("scores.", arrays)), beside("scores.", arrays)
+        check_layout(own, SPLINES)
+        splines = _splines(**own)
         if scores.n_columns != len(splines):
             raise ValueError("a copula needs a spline for each column of its scores")
         return cls(splines, scores)
@@ -127,12 +139,11 @@ class ScalesBlock(WithoutBandwidth):
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> ScalesBlock:
         own = StackBlock.from_arrays(under("own.", arrays))
         copula = CopulaBlock.from_arrays(under("copula.", arrays))
-        share = float(arrays["share"])
+        rest = beside("own.", beside("copula.", arrays))
+        check_layout(rest, SHARE)
         if own.n_columns != copula.n_columns:
             raise ValueError("the two scales of a block have as many columns")
-        if not 0 < share < 1:
-            raise ValueError("the share of the normal scores lies between 0 and 1")
-        return cls(own, copula, share)
+        return cls(own, copula, rest["share"].item())
 
 
 @dataclass(frozen=True)
@@ -191,16 +202,21 @@ def _part(experts: Experts, ladder: Vector) -> StackBlock:
     return stack_block(centres, ladder, kernels, experts.mixtures, mixtures)
 
 
-def _splines(knots: Vector, values: Vector, slopes: Vector, counts: NDArray[np.int64]) -> tuple[Spline, ...]:
+def _splines(knots: Vector, values: Vector, slopes: Vector, n_knots: NDArray[np.int64]) -> tuple[Spline, ...]:
     """Splines from their arrays side by side."""
-    if counts.ndim != 1 or counts.dtype.kind != "i" or not len(counts) or not (counts >= 2).all():
-        raise ValueError("a spline needs two knots at least")
-    if any(array.shape != (counts.sum(),) or not np.isfinite(array).all() for array in (knots, values, slopes)):
-        raise ValueError("a spline needs a finite value and slope for each of its knots")
-    parts = zip(*(np.split(array, np.cumsum(counts)[:-1]) for array in (knots, values, slopes)), strict=True)
+    if not len(n_knots) or not ((n_knots >= 2) & (n_knots <= len(knots))).all() or n_knots.sum() != len(knots):
+        raise ValueError("a spline needs two knots at least, and all splines as many as there are")
+    parts = zip(*(np.split(array, np.cumsum(n_knots)[:-1]) for array in (knots, values, slopes)), strict=True)
     splines = tuple(Spline(*part) for part in parts)
     if not all((np.diff(s.knots) > 0).all() and (np.diff(s.values) > 0).all() for s in splines):
         raise ValueError("the knots and values of a spline increase")
-    if not (slopes > 0).all():
-        raise ValueError("the slopes of a spline are positive")
+    if not all(_is_tame(spline) for spline in splines):
+        raise ValueError("the slopes of a spline are of another size than its steps")
     return splines
+
+
+def _is_tame(spline: Spline) -> bool:
+    """Whether the ratios of slopes that make up a spline stay in float64."""
+    unit = np.diff(spline.knots) / np.diff(spline.values)
+    least, most = spline.slopes.min() * unit.min(), spline.slopes.max() * unit.max()
+    return bool(least >= 1 / FARTHEST and most <= FARTHEST)

@@ -7,21 +7,22 @@ score, a combination takes each where it is good. Weights come from held-out log
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from isde.arrays import FrozenArrays, IntVector, Matrix, Vector
+from isde.contents import Layout, check_sum, covariances, places, shares, widths
 from isde.engine import direct, stacking, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.mixtures import Mixtures
 from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.kde import KDEBlock
-from isde.marginals.marginal import FittedBlock, TunedByFolds, WithoutBandwidth, checked_columns, of_columns
+from isde.marginals.marginal import FittedBlock, SavedBlock, TunedByFolds, WithoutBandwidth, checked_columns, of_columns
 from isde.marginals.mixture import MixtureBlock
 from isde.run.executors import workers
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
@@ -40,18 +41,29 @@ Noisy circles lose half as much with 32; the paper's other families do not mind 
 SCORING_STEPS, FINAL_STEPS = 15, 60
 """Of expectation-maximisation for each mixture."""
 
+MOST_RUNGS = 60
+"""Halvings between the widest and the narrowest bandwidth: beyond, no kernel has a row but those on its centre."""
+
 MOST_SUBSETS = 8
 """Of a chunk: about half a second with thousands of rows."""
 
 
 @dataclass(frozen=True)
-class StackBlock(FrozenArrays, WithoutBandwidth):
+class StackBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
     """sum_j kernel_weights[j] KDE(centres, bandwidths[j]) + sum_k weights[k] N(means[k], covariances[k]).
 
     There may be no kernel densities, or no Gaussians, but not neither.
     """
 
     kind: ClassVar[str] = "stack"
+    layout: ClassVar[Layout] = {
+        "centres": places("n s"),
+        "bandwidths": widths("h"),
+        "kernel_weights": shares("h"),
+        "weights": shares("k"),
+        "means": places("k s"),
+        "covariances": covariances("k s s"),
+    }
     centres: Matrix
     bandwidths: Vector  # of the kernel densities that have weight
     kernel_weights: Vector
@@ -105,25 +117,12 @@ class StackBlock(FrozenArrays, WithoutBandwidth):
         centres = of_columns(self.centres, own)
         return StackBlock(centres, self.bandwidths, self.kernel_weights, self.weights, means, covariances)
 
-    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
-        names = ("centres", "bandwidths", "kernel_weights", "weights", "means", "covariances")
-        return {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> StackBlock:
-        gaussians = MixtureBlock.from_arrays(arrays)
-        centres, bandwidths, kernel_weights = (arrays[name] for name in ("centres", "bandwidths", "kernel_weights"))
-        if bandwidths.ndim != 1 or bandwidths.shape != kernel_weights.shape or not (kernel_weights > 0).all():
-            raise ValueError("a stack needs as many positive weights as bandwidths")
-        if not (bandwidths > 0).all() or centres.ndim != 2 or not np.isfinite(centres).all():
-            raise ValueError("a stack needs positive bandwidths and a matrix of finite centres")
-        if len(bandwidths) and not _is_ladder(bandwidths):
+    def check(self) -> None:
+        check_sum(self.kernel_weights, self.weights)
+        if len(self.bandwidths) and not _is_ladder(self.bandwidths):
             raise ValueError("a stack needs bandwidths of which each is half of the one before, or half of that")
-        if centres.shape[1] != gaussians.n_columns or len(centres) == 0 < len(bandwidths):
-            raise ValueError("the centres of a stack have as many columns as its Gaussians")
-        if not len(bandwidths) and not len(gaussians.weights):
-            raise ValueError("a stack needs a kernel density or a Gaussian")
-        return cls(centres, bandwidths, kernel_weights, *(arrays[n] for n in ("weights", "means", "covariances")))
+        if len(self.bandwidths) and not len(self.centres):
+            raise ValueError("the kernels of a stack need centres")
 
 
 @dataclass(frozen=True)
@@ -207,4 +206,4 @@ def _rungs(bandwidths: Vector) -> NDArray[np.int64]:
 def _is_ladder(bandwidths: Vector) -> bool:
     rungs = _rungs(bandwidths)
     halved = np.allclose(bandwidths, bandwidths[0] / 2.0**rungs, rtol=1e-9, atol=0)
-    return halved and bool((np.diff(rungs) > 0).all())
+    return halved and bool((np.diff(rungs) > 0).all()) and int(rungs[-1]) <= MOST_RUNGS

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isde.arrays import FrozenArrays, Matrix, Vector
+from isde.contents import Layout, places, whole, widths
 from isde.errors import ISDEError
 from isde.marginals.conditional import draw_centres
 from isde.marginals.kde import KDEBlock
-from isde.marginals.marginal import WithoutBandwidth
+from isde.marginals.marginal import SavedBlock, WithoutBandwidth
 
 
 @dataclass(frozen=True)
-class TreeBlock(FrozenArrays, WithoutBandwidth):
+class TreeBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
     """f(x) = f_1(x_p, x_c) prod_{e > 1} f_e(x_p, x_c) / g_e(x_p), over the edges e = (p, c) of a tree.
 
     f_e is a kernel density of two columns, g_e one of the parent p alone, all with the same centres. Where g_e has
@@ -26,6 +27,12 @@ class TreeBlock(FrozenArrays, WithoutBandwidth):
     """
 
     kind: ClassVar[str] = "tree"
+    layout: ClassVar[Layout] = {
+        "centres": places("n s"),
+        "edges": whole("e 2"),
+        "pair_bandwidths": widths("e 2"),
+        "parent_bandwidths": widths("e"),
+    }
     centres: Matrix  # (n, s)
     edges: NDArray[np.int64]  # (s - 1, 2): parent and child; a parent is the root or the child of an earlier edge
     pair_bandwidths: Matrix  # (s - 1, 2): of f_e, along the parent and along the child
@@ -69,35 +76,22 @@ class TreeBlock(FrozenArrays, WithoutBandwidth):
     def sample_given(self, columns: Sequence[int], values: Matrix, rng: np.random.RandomState) -> NoReturn:
         raise ISDEError("A tree of pairs cannot draw some columns given others: fit another family to these columns.")
 
-    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
-        return {
-            "centres": self.centres,
-            "edges": self.edges,
-            "pair_bandwidths": self.pair_bandwidths,
-            "parent_bandwidths": self.parent_bandwidths,
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TreeBlock:
-        tree = cls(**{name: arrays[name] for name in ("centres", "edges", "pair_bandwidths", "parent_bandwidths")})
-        n_edges = tree.centres.shape[1] - 1 if tree.centres.ndim == 2 else 0
-        widths = tree.pair_bandwidths.shape == (n_edges, 2) and tree.parent_bandwidths.shape == (n_edges,)
-        if n_edges < 1 or tree.edges.shape != (n_edges, 2) or not widths or not np.isfinite(tree.centres).all():
-            raise ValueError("a tree needs finite centres, and an edge with its bandwidths for each further column")
-        if not (tree.pair_bandwidths > 0).all() or not (tree.parent_bandwidths > 0).all():
-            raise ValueError("the bandwidths of a tree are positive")
-        reached = [int(tree.edges[0, 0])]
-        for parent, child in tree.edges.tolist():
+    def check(self) -> None:
+        if not len(self.centres) or len(self.edges) != self.n_columns - 1 or not len(self.edges):
+            raise ValueError("a tree needs centres, and an edge for each column but one")
+        reached = {int(self.edges[0, 0])}
+        for parent, child in self.edges.tolist():
             if parent not in reached or child in reached:
                 raise ValueError("the edges do not grow a tree from their first column")
-            reached.append(child)
-        if sorted(reached) != list(range(n_edges + 1)):
+            reached.add(child)
+        if reached != set(range(self.n_columns)):
             raise ValueError("the tree does not reach every column")
-        return tree
 
 
 def log_kernel_density(X: Matrix, centres: Matrix, bandwidths: Vector, n_jobs: int | None) -> Vector:
     """Log-density of each row under Gaussian kernels with a bandwidth for each column."""
-    unit = KDEBlock(np.ascontiguousarray(centres / bandwidths), 1.0)
-    log_density: Vector = unit.score_samples(np.ascontiguousarray(X / bandwidths), n_jobs) - np.log(bandwidths).sum()
+    middle = centres[0]  # taken off before anything is divided: far from zero, differences would lose their digits
+    unit = KDEBlock(np.ascontiguousarray((centres - middle) / bandwidths), 1.0)
+    rows = np.ascontiguousarray((X - middle) / bandwidths)
+    log_density: Vector = unit.score_samples(rows, n_jobs) - np.log(bandwidths).sum()
     return log_density

@@ -177,8 +177,8 @@ def table_findings(results: Results) -> list[Finding]:
         reason = "Another engine: sums of all subsets as matrix products, where the paper evaluates one density after "
         reason += "the other on a GPU."
     elif all(column["is_proved"] for column in results.rows):
-        reason = "Another solver: a recursion over bit masks for few columns; else dominance and prices, which leave a "
-        reason += "small integer program. All are proved optimal. The paper gives all subsets to CBC."
+        reason = "Another solver: a recursion over bit masks for few columns; else dominance and prices, which leave "
+        reason += "little to search. All are proved optimal. The paper gives all subsets to CBC."
     else:
         reason = "NOT ALL ARE PROVED OPTIMAL."
     return [

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.arrays import Mask
+from isde.data.words import join_names
 from isde.errors import InputError
 from isde.subsets import SubsetFamily
 
@@ -57,7 +58,7 @@ def rules_of(constraints: Constraints, names: Sequence[str]) -> list[Rule]:
     ):
         for group in groups:
             columns = _columns(group, names, what, at_least=1 if what == "block" else 2)
-            rules.append(Rule(f"{what} {', '.join(names[c] for c in columns)}", rule(columns)))
+            rules.append(Rule(f"{what} {join_names(names[c] for c in columns)}", rule(columns)))
     if constraints.min_block_size < 1:
         raise InputError(f"min_block_size={constraints.min_block_size} must be at least 1.")
     if constraints.min_block_size > 1:
@@ -100,7 +101,7 @@ def _columns(group: Sequence[Column], names: Sequence[str], what: str, *, at_lea
     columns = []
     for column in group:
         if isinstance(column, str) and column not in names:
-            raise InputError(f"There is no column {column!r} to keep {what}: the columns are {', '.join(names)}.")
+            raise InputError(f"There is no column {column!r} to keep {what}: the columns are {join_names(names)}.")
         number = names.index(column) if isinstance(column, str) else int(column)
         if not 0 <= number < len(names):
             raise InputError(f"There is no column {number} to keep {what}: columns are numbered 0 to {len(names) - 1}.")

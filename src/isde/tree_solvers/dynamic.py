@@ -32,7 +32,7 @@ MOST_BYTES = 1 << 30
 """That its tables may take."""
 
 MOST_STEPS = 2e10
-"""Of the recursion: half a minute."""
+"""Of the recursion: 40 s."""
 
 FEW_STEPS = 3**8
 """That Python takes in the time in which a recursion compiled before is loaded."""
@@ -70,7 +70,7 @@ class _Tables:
 
     def __init__(self, problem: TreeProblem) -> None:
         self.d, self.k = problem.subsets.n_columns, problem.subsets.max_size
-        masks = np.concatenate([[0], problem.subsets.masks.astype(np.int64)])
+        masks = self.masks = np.concatenate([[0], problem.subsets.masks.astype(np.int64)])
         sizes = np.concatenate([[0], problem.subsets.sizes.astype(np.int64)])
         starts = np.concatenate([[0], np.cumsum(1 << (self.d - sizes))])
         self.weight = np.zeros(1 << self.d, dtype=np.int64)
@@ -82,7 +82,9 @@ class _Tables:
         self.whole, self.under = np.zeros((2, below), dtype=np.int64)  # for X of fewer than k columns
 
     def fill(self, fill: Callable[..., None]) -> None:
-        fill(self.d, self.k, self.weight, self.row, self.hung, self.best, self.whole, self.under)
+        near, places = np.zeros((2, 2 * self.d), dtype=np.int64)
+        tables = (self.hung, self.best, self.whole, self.under)
+        fill(self.d, self.k, self.masks, self.weight, self.row, near, places, *tables)
 
     def cliques(self) -> list[Subset] | None:
         """Those of the heaviest tree, found by going back through the tables; None where all trees are forbidden."""
@@ -170,63 +172,67 @@ def _with_zero(u: int, place: int) -> Any:
 def _fill(
     d: int,
     k: int,
+    masks: NDArray[np.int64],  # in: every X, small ones first
     weight: NDArray[np.int64],  # in: by mask
     row: NDArray[np.int64],  # in: by mask
+    near: NDArray[np.int64],  # scratch: rows of X with one column more, then of X with one less
+    places: NDArray[np.int64],  # scratch: where the column left out stands, counted among those not in X
     hung: NDArray[np.int64],  # out
     best: NDArray[np.int64],  # out
     whole: NDArray[np.int64],  # out
     under: NDArray[np.int64],  # out
 ) -> None:
-    for U in range(1 << d):
-        outside = ((1 << d) - 1) ^ U
-        X = 0
-        while True:
-            if row[X] >= 0:
-                size = 0
-                u = U
-                for c in range(d - 1, -1, -1):
-                    if X >> c & 1:
-                        u = _without(u, c)
-                        size += 1
-                at = row[X] + u
+    # By the size of U, and for all U of one X at once: its row, of which `best` reads all, stays near the processor.
+    for n_covered in range(d + 1):
+        for X in masks:
+            start, free, size = row[X], 0, 0
+            for c in range(d):
+                if X >> c & 1:
+                    near[d + size], places[size] = row[X ^ 1 << c], free
+                    size += 1
+                else:
+                    near[free] = row[X | 1 << c]
+                    free += 1
+            if n_covered > free:
+                continue
+            u = (1 << n_covered) - 1
+            while u < 1 << free:
                 grown = FORBIDDEN
                 if size < k:
                     place = 0
                     for c in range(d):
                         if X >> c & 1 == 0:
                             if u >> place & 1:
-                                Y = X | 1 << c
-                                there = row[Y] + _without(u, place)
-                                value = whole[there] if size + 1 < k else weight[Y] + best[there]
+                                there = near[place] + _without(u, place)
+                                value = whole[there] if size + 1 < k else weight[X | 1 << c] + best[there]
                                 grown = max(grown, value)
                             place += 1
                 hangs = FORBIDDEN
                 if size > 0:
-                    place = 0
-                    for c in range(d):
-                        if X >> c & 1:
-                            hangs = max(hangs, under[row[X ^ 1 << c] + _with_zero(u, place)])
-                        else:
-                            place += 1
-                    hung[at] = hangs
+                    for i in range(size):
+                        hangs = max(hangs, under[near[d + i] + _with_zero(u, places[i])])
+                    hung[start + u] = hangs
                     if u > 0:
                         low = u & -u
                         rest = u ^ low
                         heaviest = FORBIDDEN
                         sub = rest
                         while True:
-                            heaviest = max(heaviest, hung[row[X] + (sub | low)] + best[row[X] + (rest ^ sub)])
+                            heaviest = max(heaviest, hung[start + (sub | low)] + best[start + (rest ^ sub)])
                             if sub == 0:
                                 break
                             sub = (sub - 1) & rest
-                        best[at] = heaviest if heaviest > NOTHING else FORBIDDEN
+                        best[start + u] = heaviest if heaviest > NOTHING else FORBIDDEN
                 if size < k:
-                    alone = weight[X] + best[at] if size > 0 else FORBIDDEN
+                    alone = weight[X] + best[start + u] if size > 0 else FORBIDDEN
                     both = max(grown, alone)
-                    whole[at] = both if both > NOTHING else FORBIDDEN
+                    whole[start + u] = both if both > NOTHING else FORBIDDEN
                     taken_off = grown - weight[X] if weight[X] > NOTHING else FORBIDDEN
                     both = max(taken_off, hangs)
-                    under[at] = both if both > NOTHING else FORBIDDEN
-            if outside == X:
-                break
-            X = (X - outside) & outside
+                    under[start + u] = both if both > NOTHING else FORBIDDEN
+                if u == 0:
+                    break
+                # The next larger number with as many bits.
+                low = u & -u
+                ripple = u + low
+                u = ripple | (((u ^ ripple) >> 2) // low)

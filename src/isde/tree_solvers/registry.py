@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, cast
 from isde.solvers.registry import AUTO
 
 if TYPE_CHECKING:
-    from isde.tree_solvers import dynamic, forest
+    from isde.tree_solvers import annealing, dynamic, forest, milp
     from isde.tree_solvers.problem import TreeTask
     from isde.tree_solvers.solver import TreeSolver
 
-    _KEEP_THE_CONTRACT: tuple[TreeSolver, ...] = (forest, dynamic)
+    _KEEP_THE_CONTRACT: tuple[TreeSolver, ...] = (forest, dynamic, milp, annealing)
 
 SOLVERS = {
     "forest": "isde.tree_solvers.forest",
     "dynamic": "isde.tree_solvers.dynamic",
+    "milp": "isde.tree_solvers.milp",
+    "annealing": "isde.tree_solvers.annealing",
 }
 
 TREE_SOLVER_NAMES = (AUTO, *SOLVERS)

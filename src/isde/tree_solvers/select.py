@@ -18,8 +18,9 @@ def select_tree(scores: SubsetScores, max_block_size: int | None = None, solver:
 
     A table that charges for chance has the charges taken off both, a clique's no less than those of its pairs
     (`SubsetScores.charged_by_edge`); one without is taken as it is. `max_block_size` restricts the cliques further than
-    the table does. Scores closer than 1e-12 count as equal; ties go to a tree with fewer edges, and what is still tied
-    is decided in the same way each time. Proved where `is_optimal`; otherwise `gap` says how far the best tree can be.
+    the table does. Up to 16 columns, and for pairs, the best tree is found exactly: scores closer than 1e-12 count as
+    equal, and ties go to a tree with fewer edges. Beyond, a good tree is found and bounded. It is proved to be the best
+    where `is_optimal`; otherwise `gap` says how far from the best it can be.
 
     >>> table = SubsetScores.from_dict({(0,): 0.0, (1,): 0.0, (2,): 0.0, (0, 1): 1.0, (0, 2): 0.5, (1, 2): 0.75})
     >>> found = select_tree(table)
@@ -31,7 +32,7 @@ def select_tree(scores: SubsetScores, max_block_size: int | None = None, solver:
     name = choose(solver, problem.task)
     found = solver_named(name).best(problem)
     if found.edges is not None:
-        return certify_tree(restricted, found.edges, found.gap, name)
+        return certify_tree(restricted, found.edges, found.gap, name, found.witness)
     # No tree is known that scores more than -inf; of those that do, a partition needs no separator.
     blocks = select_partition(restricted).partition
     edges = [edge for block in blocks for edge in combinations(block, 2)]

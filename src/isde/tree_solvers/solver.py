@@ -5,8 +5,9 @@ A solver is a file of this folder with three functions, and a line in `registry.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from isde.tree_solvers.problem import TreeProblem, TreeTask
 from isde.trees import Edge
@@ -18,6 +19,7 @@ class Found:
 
     edges: tuple[Edge, ...] | None  # None: it found no tree that needs no subset of score -inf
     gap: float  # nats; no tree is better by more, or, without edges, 0 where there is none and inf otherwise
+    witness: Mapping[str, Any] | None = None  # from which the gap can be checked (`witness_file`); None: by searching
 
 
 class TreeSolver(Protocol):
@@ -27,7 +29,7 @@ class TreeSolver(Protocol):
         """Why it cannot take a task, as the rest of a sentence that starts with its name; None where it can."""
 
     def steps(self, task: TreeTask) -> float:
-        """What it costs, roughly, counted in steps of the recursion over bit masks, about 1 ns each."""
+        """What it costs, roughly, counted in steps of the recursion over bit masks, about 2 ns each."""
 
     def best(self, problem: TreeProblem) -> Found:
         """The best tree it finds; what it refuses it need not notice here."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from isde.data.readers.request import STANDARD_INPUT, Request
+from isde.data.readers.request import STANDARD_INPUT, Request, standard_input
 from isde.data.table import Table
-from isde.errors import InputError
+from isde.errors import InputError, first_line
+from isde.files import check_regular
 
 READERS = {
     ".csv": "text:read_csv",
@@ -46,14 +46,17 @@ def read_table(
     path = Path(path)
     from_input = str(path) == STANDARD_INPUT
     ending = ".csv" if from_input else _ending(path)
-    content = sys.stdin.buffer.read() if from_input else None
+    content = standard_input(encoding) if from_input else None
     request = Request(path, content, separator, encoding, header, columns, preferred, verbose)
-    if content is None and not path.is_file():
-        raise InputError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}: give a file.")
+    if content is None:
+        check_regular(path)
     if (path.stat().st_size if content is None else len(content)) == 0:
         raise InputError(f"{request.where} is empty.")
     module, function = READERS[ending].split(":")
-    table: Table = getattr(import_module(f"isde.data.readers.{module}"), function)(request)
+    try:
+        table: Table = getattr(import_module(f"isde.data.readers.{module}"), function)(request)
+    except OSError as error:
+        raise InputError(f"{request.where} cannot be read ({error.strerror or first_line(error)}).") from error
     if 0 in table.X.shape:
         n_rows, n_columns = table.X.shape
         raise InputError(f"{request.where} holds a table of {n_rows} rows and {n_columns} columns: no data.")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
-from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -15,34 +16,30 @@ from numpy.typing import NDArray
 
 from isde.data.readers.request import Request
 from isde.data.table import Table, default_names
-from isde.data.words import first_line
-from isde.errors import InputError
+from isde.errors import InputError, ISDEError, first_line
 
-DAMAGE = (
-    ValueError, EOFError, OSError, KeyError, SyntaxError, RuntimeError, TokenError, zipfile.BadZipFile, zlib.error
-)  # fmt: skip
-"""What NumPy and zipfile raise for files of arrays that are none, or damaged."""
+HEADER_BYTES_MAX = 10_000
+"""Of an array: NumPy takes no more, either."""
+
+DEFLATE_RATIO = 1032
+"""By which deflate can shrink what is all the same."""
 
 
 @dataclass(frozen=True)
 class Member:
     """An array in an npz file, by its header."""
 
-    n_dimensions: int
+    shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
 
 def read_npy(request: Request) -> Table:
     path = request.path
-    try:
+    with _explained(path):
         _check_npy(path)
         # Mapped, so that a header which declares more than the file holds is refused before memory is asked for.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except InputError:
-        raise
-    except DAMAGE as error:
-        raise _damaged(path, error) from error
-    return from_array(array, None, request)
+        return from_array(array, None, request)
 
 
 def _check_npy(path: Path) -> None:
@@ -61,7 +58,7 @@ def _check_npy(path: Path) -> None:
 
 def read_npz(request: Request) -> Table:
     path = request.path
-    try:
+    with _explained(path):
         members = _npz_members(path)
         key = _npz_key(members, path)
         for name, wanted in ((key, "X, dtype=float"), ("columns", "names, dtype=str")):
@@ -69,18 +66,16 @@ def read_npz(request: Request) -> Table:
                 raise InputError(f"{name!r} in {path} holds Python objects: save it as np.array({wanted}).")
         with np.load(path, allow_pickle=False) as archive:
             names = [str(name) for name in np.atleast_1d(archive["columns"])] if "columns" in members else None
+            if len(members[key].shape) == 2:
+                request.check_size(*members[key].shape)
             return from_array(archive[key], names, request)
-    except InputError:
-        raise
-    except DAMAGE as error:
-        raise _damaged(path, error) from error
 
 
 def _npz_key(members: Mapping[str, Member], path: Path) -> str:
     """The name of the table: X, or that of the only matrix."""
     if "X" in members:
         return "X"
-    matrices = [key for key, member in members.items() if member.n_dimensions == 2 and member.dtype.kind in "fiub"]
+    matrices = [key for key, member in members.items() if len(member.shape) == 2 and member.dtype.kind in "fiub"]
     if len(matrices) != 1:
         raise InputError(f"{path} holds the matrices {matrices}: name the one to use 'X'.")
     return matrices[0]
@@ -93,22 +88,41 @@ def _npz_members(path: Path) -> dict[str, Member]:
         for info in archive.infolist():
             with archive.open(info) as stream:
                 shape, dtype = _array_header(stream)
-            size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-            if size > info.file_size and not dtype.hasobject:  # objects are pickled, in bytes that no header tells
+            size = prod(shape) * dtype.itemsize
+            # No honest member is packed closer than deflate can; objects are pickled, in bytes that no header tells.
+            packed_too_well = info.file_size > DEFLATE_RATIO * (info.compress_size + 1)
+            if packed_too_well or (size > info.file_size and not dtype.hasobject):
                 raise InputError(f"{path}: {info.filename} declares more numbers than it holds: it is damaged.")
-            members[info.filename.removesuffix(".npy")] = Member(len(shape), dtype)
+            members[info.filename.removesuffix(".npy")] = Member(shape, dtype)
     return members
 
 
 def _array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
+    short = version == (1, 0)
+    length = stream.read(2 if short else 4)
+    if int.from_bytes(length, "little") > HEADER_BYTES_MAX:  # which NumPy would read before it looks
+        raise ValueError("its header is too long")
+    header = io.BytesIO(length + stream.read(int.from_bytes(length, "little")))
+    read = np.lib.format.read_array_header_1_0 if short else np.lib.format.read_array_header_2_0
+    try:
+        shape, _, dtype = read(header)
+    except MemoryError:  # how Python's parser says that brackets are nested too deep
+        raise ValueError("its header is no header") from None
+    if min(shape, default=0) < 0:
+        raise ValueError(f"it declares the shape {shape}")
     return shape, dtype
 
 
-def _damaged(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path} is no {path.suffix} file, or it is damaged ({first_line(error)}).")
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Errors as one sentence: neither NumPy nor zipfile has a list of what damage makes them raise."""
+    try:
+        yield
+    except (ISDEError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(f"{path} is no {path.suffix} file, or it is damaged ({first_line(error)}).") from error
 
 
 def from_array(array: NDArray[Any], names: Sequence[str] | None, request: Request) -> Table:
@@ -123,4 +137,5 @@ def from_array(array: NDArray[Any], names: Sequence[str] | None, request: Reques
     keep = request.positions(labels)
     if keep != list(range(len(labels))):
         array, labels = array[:, keep], tuple(labels[i] for i in keep)
+    request.check_size(*array.shape)
     return Table(np.ascontiguousarray(array, dtype=np.float64), labels)

@@ -16,10 +16,11 @@ from typing import IO, cast
 
 import numpy as np
 
-from isde.data.readers.request import Request
+from isde.data.readers.request import GZIP_START, UTF_MARKS, Request
 from isde.data.table import Table, default_names
-from isde.data.words import first_line, some
-from isde.errors import InputError
+from isde.data.words import some, unguarded
+from isde.errors import InputError, first_line
+from isde.memory import in_words
 from isde.progress import say
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
@@ -28,12 +29,8 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
 SEPARATORS = ",;\t|"
 """Those that people use."""
 
-GZIP_START = b"\x1f\x8b"
-MARKS = {
-    "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
-    "UTF-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
-}
-"""How files of other encodings begin; UTF-32 first, as one of its marks begins with one of UTF-16."""
+MOST_UNPACKED, MOST_UNPACKED_BYTES = 200, 1 << 24
+"""A gzip file becomes at most so many times as large, or so many bytes: numbers as text shrink to a fifth, not more."""
 
 SAMPLE_BYTES = 1 << 16
 NOT_IN_TEXT = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a"))
@@ -59,16 +56,17 @@ def _read(text: TextFile) -> Table:
     has_header = _has_header([field.strip() for field in first], request)
     if has_header and second is None:
         raise InputError(f"{request.where} has a header but no rows.")
-    names = tuple(field.strip() for field in first) if has_header else default_names(len(first))
+    names = tuple(unguarded(field.strip()) for field in first) if has_header else default_names(len(first))
     keep = request.positions(names)
     in_file_order = keep == list(range(len(names)))
     try:
+        before = text.lines_before_data() if has_header else 0
         with text.lines() as lines:
             X = np.loadtxt(
-                lines if in_file_order else _of_width(lines, text.separator, len(names)),
+                lines if in_file_order else _of_width(islice(lines, before, None), text.separator, len(names)),
                 np.float64,
                 delimiter=text.separator,
-                skiprows=text.lines_before_data() if has_header else 0,
+                skiprows=before if in_file_order else 0,
                 usecols=None if in_file_order else keep,
                 ndmin=2,
                 quotechar='"',
@@ -108,7 +106,9 @@ class TextFile:
             if not is_packed:
                 yield stream
                 return
-            with gzip.GzipFile(fileobj=stream) as unpacked:
+            size = stream.seek(0, io.SEEK_END)
+            stream.seek(0)
+            with _Unpacked(stream, max(MOST_UNPACKED * size, MOST_UNPACKED_BYTES), self.request.where) as unpacked:
                 yield cast(IO[bytes], unpacked)  # it is one in all but name
 
     def _stored(self) -> IO[bytes]:
@@ -157,7 +157,7 @@ class TextFile:
             return InputError(f"{where} cannot be read with encoding={encoding!r} ({first_line(error)}).")
         with self.unpacked() as stream:
             start = stream.read(SAMPLE_BYTES)
-        for name, marks in MARKS.items():
+        for name, marks in UTF_MARKS.items():
             if start.startswith(marks):
                 return InputError(f"{where} is {name} text: read it with encoding='{name.lower()}'.")
         if any(byte in NOT_IN_TEXT for byte in start):
@@ -166,6 +166,25 @@ class TextFile:
 
     def _no_text(self, why: str) -> InputError:
         return InputError(f"{self.request.where} is no text file ({why}): is its ending right?")
+
+
+class _Unpacked(gzip.GzipFile):
+    """A gzip file that ends in an error where it unpacks to more than any table would."""
+
+    def __init__(self, stream: IO[bytes], most: int, where: str) -> None:
+        super().__init__(fileobj=stream, mode="rb")
+        self.most, self.where = most, where
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self._counted(super().read(size))
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._counted(super().read1(size))
+
+    def _counted(self, part: bytes) -> bytes:
+        if self.tell() > self.most:
+            raise InputError(f"{self.where} unpacks to more than {in_words(self.most)}: unpack it yourself, and look.")
+        return part
 
 
 def _codec(encoding: str | None) -> str:
@@ -197,7 +216,7 @@ def _has_header(first: Sequence[str], request: Request) -> bool:
     if request.header is not None:
         return request.header
     asked = request.columns or request.preferred
-    if asked and set(asked) <= set(first):
+    if asked and set(asked) <= set(map(unguarded, first)):
         return True
     doubt = _doubt(first)
     if doubt:

@@ -1,0 +1,108 @@
+"""Selection of trees: seconds of processor time, the tree found and the bound, on tables of several kinds.
+
+    python benchmarks/bench_trees.py                # everything that is there, a quarter of an hour
+    python benchmarks/bench_trees.py --only saved   # or real, synthetic: the tables of one kind
+    python benchmarks/bench_trees.py --rows 3000    # scores of real data by so many rows
+
+Scores are those that `select_tree` is given, gains are over independent columns. The paper's saved scores are read from
+../shared/paper, data from ../shared/data, and skipped, with a word, where these folders are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Iterator
+from math import fsum
+from pathlib import Path
+
+import numpy as np
+
+from isde import ISDE, SubsetScores, select_tree
+from isde.data.table import default_names
+from isde.subsets import SubsetFamily
+
+SHARED = Path(__file__).parents[2] / "shared"
+Case = tuple[str, SubsetScores, int]
+
+
+def saved() -> Iterator[Case]:
+    """The paper's saved scores."""
+    for name, sizes in (("levine13", (2, 3, 4, 5)), ("levine32", (2, 3))):
+        path = SHARED / "paper" / f"{name}_subset_scores.csv"
+        if not path.is_file():
+            print(f"{path} does not exist: skipped")
+            continue
+        with open(path, newline="", encoding="utf-8") as lines:
+            scores = {tuple(map(int, row["subset"].split())): float(row["score"]) for row in csv.DictReader(lines)}
+        table = SubsetScores.from_dict(scores)
+        yield from ((name, table, k) for k in sizes)
+
+
+def real(n_rows: int) -> Iterator[Case]:
+    """Tables of one split of real data, as ISDE scores them."""
+    for name, sizes in (("nilsson_rare", (3, 4)), ("levine32_h2", (3,))):
+        path = SHARED / "data" / f"{name}.npz"
+        if not path.is_file():
+            print(f"{path} does not exist: skipped")
+            continue
+        X = np.load(path)["X"].astype(np.float64)
+        rows = np.random.default_rng(0).permutation(len(X))[:n_rows]
+        fitted = ISDE(max_block_size=max(sizes), split="paper", random_state=0).fit(X[rows])
+        yield from ((name, fitted.subset_scores_, k) for k in sizes)
+
+
+def gaussian(d: int, k: int, n_rows: int = 1000, seed: int = 0) -> SubsetScores:
+    """Gains of Gaussian columns that hang together in a 2-tree, as rows show them, less 0.01 nats a pair."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, d))
+    for c in range(2, d):
+        X[:, c] += X[:, rng.choice(c, 2, replace=False)] @ [0.8, -0.6]
+    correlation, subsets = np.corrcoef(X.T), SubsetFamily(d, k)
+    gains = []
+    for size in range(1, k + 1):
+        members = subsets.members(size).astype(np.int64)
+        blocks = correlation[members[:, :, None], members[:, None, :]]
+        gains.append(-0.5 * np.linalg.slogdet(blocks)[1] - 0.005 * size * (size - 1))
+    nothing = np.full(len(subsets), np.nan)
+    return SubsetScores(subsets, np.concatenate(gains), nothing, nothing, default_names(d))
+
+
+def synthetic() -> Iterator[Case]:
+    """Tables of Gaussian columns."""
+    for d, k in ((16, 3), (16, 5), (32, 3), (50, 2), (50, 3), (32, 4)):
+        yield f"gaussian{d}", gaussian(d, k), k
+
+
+def show(case: Case) -> None:
+    name, scores, k = case
+    start = time.process_time()
+    found = select_tree(scores, k)
+    seconds = time.process_time() - start
+    gain = found.objective - fsum(scores.scores[: scores.n_columns])
+    share = found.gap / gain if gain > 0 else np.nan
+    print(
+        f"{name:14s} {scores.n_columns:3d} {k:2d} {found.solver:9s} {seconds:8.2f} {found.objective:12.6f} "
+        f"{found.bound:12.6f} {found.gap:9.2g} {share:9.2g} {gain:9.4f}  {found.proof}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("saved", "real", "synthetic"))
+    parser.add_argument("--rows", type=int, default=2000, help="of real data, from which scores are taken")
+    options = parser.parse_args()
+    for solver in ("dynamic", "milp"):
+        select_tree(gaussian(10, 3, 100), solver=solver)  # compiles
+    print("table            d  k solver     seconds        lower        upper       gap  gap/gain      gain  proof")
+    kinds = {"saved": saved, "real": lambda: real(options.rows), "synthetic": synthetic}
+    for kind, cases in kinds.items():
+        if options.only in (None, kind):
+            for case in cases():
+                show(case)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""What the estimators share that select a structure by a table of scores: parameters, rows, warnings, part-runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from isde.archive import Arrays, over, under
+from isde.arrays import Matrix, Vector
+from isde.callbacks import CallbackSupport
+from isde.data.checks import tied_columns, warn_far_rows
+from isde.density_estimator import SubsetScoreEstimator
+from isde.errors import ISDEWarning, warn
+from isde.fit_record import FitRecord
+from isde.partitions import Partition, RandomState
+from isde.scores import SubsetScores
+from isde.scoring import Margin, Scoring, further_column, margin_over_divisions
+from isde.stability import Score
+from isde.subsets import Subset
+from isde.tree_gains import EdgeGain, edge_gains
+
+
+class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
+    """A density estimator with the parameters of `ISDE`, whose structure is the best by its table of subset scores.
+
+    A subclass writes `__init__`, `fit` and `stability`, and says which solvers there are.
+    """
+
+    max_block_size: int
+    marginal: Any
+    split: Any
+    penalty: str | None
+    alpha: float | str | None
+    bandwidths: Sequence[float] | None
+    cv: int
+    scale: str | None
+    solver: str
+    n_jobs: int | None
+    random_state: RandomState
+    verbose: int
+
+    subset_scores_: SubsetScores
+    partition_: Partition
+    tied_: tuple[str, ...]
+    fit_record_: FitRecord
+
+    def _check_solver(self) -> None:
+        """Raise for a solver that does not exist."""
+        raise NotImplementedError
+
+    def _scoring(self) -> Scoring:
+        """The parameters, resolved, and checked before anything is done."""
+        self._check_solver()
+        if not isinstance(self.max_block_size, int | np.integer) or self.max_block_size < 1:
+            raise ValueError(f"max_block_size={self.max_block_size!r} must be a whole number of at least 1.")
+        return Scoring.of(
+            self.max_block_size,
+            marginal=self.marginal,
+            split=self.split,
+            penalty=self.penalty,
+            alpha=self.alpha,
+            bandwidths=self.bandwidths,
+            cv=self.cv,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
+
+    def _check_rows(self, X: Any, scoring: Scoring) -> Matrix:
+        """The rows to fit on; notes columns with repeated values, and warns of what does harm."""
+        by_ranks = scoring.marginal.traits.by_ranks  # to which repeated values and far rows do no harm
+        matrix = self._check(X, reset=True, ties=not by_ranks)
+        self.tied_ = tied_columns(matrix, self._names()) if by_ranks else ()
+        if not by_ranks:
+            warn_far_rows(matrix, self._names())
+        return matrix
+
+    def _parts_of(self, X: Any) -> tuple[Score, Matrix, SubsetScores]:
+        """For `stability`: how parts of the rows are scored, the rows, and the table of all of them."""
+        check_is_fitted(self)
+        rows = self._check(X, reset=False)
+        scoring = replace(self._scoring(), max_block_size=self.subset_scores_.max_block_size, verbose=0)
+        if not scoring.marginal.traits.by_ranks:
+            rows = self.density_.scaling.transform(rows)
+
+        def score(rows: Matrix, seed: int) -> SubsetScores:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ISDEWarning)  # said when the model was fitted
+                return replace(scoring, random_state=seed).score(rows, columns=False)
+
+        return score, rows, replace(self.subset_scores_, names=self._names())
+
+    def score_blocks(self, X: Any) -> Matrix:
+        """Log-density of each row in each block, shape (n rows, n blocks); adds up to `score_samples`."""
+        check_is_fitted(self)
+        if self.tied_:
+            warn(
+                f"Repeated values in {', '.join(self.tied_[:5])}: their order was drawn at random to find the blocks, "
+                "which does no harm, but no density exists there, and log-densities say how narrow the narrowest "
+                "kernels are: leave such columns out, or add noise of the size of their rounding."
+            )
+        return super().score_blocks(X)
+
+    @property
+    def bandwidths_(self) -> Vector:
+        check_is_fitted(self)
+        return self.density_.bandwidths
+
+    @property
+    def edge_gains_(self) -> list[EdgeGain]:
+        """Every pair of columns that share a block or clique, with what it gains."""
+        check_is_fitted(self)
+        return edge_gains(self.subset_scores_, self.density_.tree)
+
+    def _warn_no_density(self, structure: str, score: float, blocks: Sequence[Subset]) -> None:
+        if score == -np.inf:
+            without = [block for block in blocks if self.subset_scores_[block] == -np.inf]
+            culprits = ", ".join(repr(self._names()[c]) for block in without for c in block)
+            warn(
+                f"Every {structure} scores -inf, since {culprits} had no density in some split of the rows: a single "
+                "value there, or too few rows to fit on. Leave such columns out, fit on more rows, or use another "
+                "marginal."
+            )
+
+    def _warn_larger_blocks(
+        self, scoring: Scoring, X: Matrix, blocks: Sequence[Subset], margin: Margin = margin_over_divisions
+    ) -> None:
+        """Say which block would take one more column, where that gains more than chance."""
+        k = self.subset_scores_.max_block_size
+        if not 1 < k < self.n_features_in_:
+            return
+        rows = X if scoring.marginal.traits.by_ranks else self.density_.scaling.transform(X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ISDEWarning)  # said of the whole table
+            found = [further_column(self.subset_scores_, block, scoring, rows, margin) for block in blocks]
+        joined = max((one for one in found if one is not None), key=lambda one: one.gain, default=None)
+        if joined is not None:
+            block, column = self.subset_scores_.label(joined.block), self._names()[joined.column]
+            warn(
+                f"{block} is as large as max_block_size={k} allows, and {column!r} would gain {joined.gain:.3g} nats "
+                f"by joining it, more than chance gives: try max_block_size={k + 1}."
+            )
+
+    def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
+        scores, arrays = self.subset_scores_.to_archive()
+        return {"scores": scores, "tied": list(self.tied_)}, over("scores.", arrays)
+
+    def _extra_from_archive(self, header: Mapping[str, Any], arrays: Arrays) -> None:
+        self.subset_scores_ = SubsetScores.from_archive(header["scores"], under("scores.", arrays))
+        self.tied_ = tuple(str(text) for text in header.get("tied", ()))

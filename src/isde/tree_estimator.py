@@ -1,0 +1,258 @@
+"""Trees of blocks as a scikit-learn estimator beside `ISDE`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import fsum
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from isde.archive import Arrays
+from isde.arrays import Matrix
+from isde.callbacks import heard_by_callbacks
+from isde.density import scaling_for
+from isde.errors import warn
+from isde.fit_record import recorded
+from isde.marginals import DEFAULT_MARGINAL
+from isde.partitions import RandomState
+from isde.progress import say
+from isde.scores import SubsetScores
+from isde.scoring import Scoring
+from isde.splits import shuffled
+from isde.structure_estimator import StructureEstimator
+from isde.subsets import Subset
+from isde.tree_density import TreeDensity, check_has_marginals, fit_cliques
+from isde.tree_selection import TreeSelection
+from isde.tree_solvers import certify_tree_again, check_tree_solver, select_tree
+from isde.tree_stability import TreeStability, assess_tree
+from isde.trees import Edge
+
+LOOKED_AT = 1000
+"""Rows by which the density is compared with the table."""
+
+FAR_BELOW = 0.6
+"""Nats. Density and table differed by no more in trials up to k = 4; where one badly scored column was taken off again
+and again, by 16."""
+
+
+class TreeISDE(StructureEstimator):
+    """Independence structure with overlaps: cliques of at most `max_block_size` columns along a tree.
+
+    Where columns hang together more widely than k, disjoint blocks lose what lies between them. Here blocks may share
+    columns, as the cliques of a decomposable model: two columns that share none are independent given the columns that
+    stand between them. The tree is the one with the best held-out log-likelihood, the sum over cliques minus the sum
+    over what they share, by the same table of scores that `ISDE` has; its density is that of each clique given the
+    columns it shares with the clique it hangs on, and integrates to one. Partitions are the trees whose cliques share
+    nothing, forests those with `max_block_size=2`.
+
+    Parameters
+    ----------
+    max_block_size : int, default=4
+        Largest clique allowed. Larger than the number of columns means all columns.
+    marginal : str or list, default="copula+stack"
+        How subsets are scored and cliques described, as in `ISDE`; foreign estimators, of which no exact marginal
+        densities are known, are refused.
+    split, penalty, alpha, bandwidths, cv, scale, n_jobs, random_state, verbose
+        As in `ISDE`. What chance gives is charged to the same table, so that an edge that passes is no chance.
+    solver : "auto" or the name of a solver of trees, default="auto"
+        How the tree is found. Where it is not proved to be the best one, `selection_.gap` says how far it can be from
+        that, and a warning too.
+
+    Attributes
+    ----------
+    cliques_ : tuple of tuples of int
+        The maximal cliques, each after the one it hangs on.
+    separators_ : tuple of tuples of int
+        What stands between cliques.
+    edges_ : tuple of pairs of int
+        All pairs of columns that share a clique.
+    edge_gains_ : list of EdgeGain
+        Each edge with what it gains, its error, and what chance gives.
+    partition_ : tuple of tuples of int
+        The connected components: columns that hang together, independent of all others.
+    clique_names_, block_names_ : tuple of tuples of str
+        Cliques and connected components by name.
+    subset_scores_ : SubsetScores
+        The score of every subset, in the units of the data.
+    selection_ : TreeSelection
+        Tree, score, and the bound that no tree passes.
+    density_ : TreeDensity
+        The fitted density.
+    tied_ : tuple of str
+        Columns with many repeated values, which have no density.
+    bandwidths_ : ndarray
+        Bandwidth of each clique on the rescaled data; NaN where the family has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isde import TreeISDE
+    >>> X = np.random.default_rng(0).normal(size=(500, 4)).cumsum(axis=1)
+    >>> model = TreeISDE(max_block_size=3, random_state=0).fit(X)
+    >>> model.cliques_, model.separators_
+    (((0, 1), (1, 2), (2, 3)), ((1,), (2,)))
+    """
+
+    archive_kind = "tree"
+    density_type = TreeDensity
+
+    def __init__(
+        self,
+        max_block_size: int = 4,
+        *,
+        marginal: Any = DEFAULT_MARGINAL,
+        split: Any = None,
+        penalty: str | None = None,
+        alpha: float | str | None = "auto",
+        bandwidths: Sequence[float] | None = None,
+        cv: int = 5,
+        scale: str | None = "minmax",
+        solver: str = "auto",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_block_size = max_block_size
+        self.marginal = marginal
+        self.split = split
+        self.penalty = penalty
+        self.alpha = alpha
+        self.bandwidths = bandwidths
+        self.cv = cv
+        self.scale = scale
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @recorded
+    @heard_by_callbacks
+    def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> TreeISDE:
+        """Score every subset, select the best tree, fit its cliques on all rows, each once.
+
+        With `subset_scores`, a table in the units of `X` (the `subset_scores_` of an `ISDE` model, or a file loaded),
+        nothing is scored again: the tree is selected from the table.
+        """
+        scoring = self._scoring()
+        X = self._check_rows(X, scoring)
+        scaling = scaling_for(X, self.scale, scoring.marginal)
+        self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
+        self.selection_ = select_tree(self.subset_scores_, solver=self.solver)
+        self.partition_ = self.selection_.components
+        self._warn_no_density("tree", self.selection_.score, self.cliques_)
+        self._warn_unproved()
+        if self.verbose > 0:
+            say(f"Fitting {len(self.cliques_):,} cliques on all {len(X):,} rows")
+        tree, names = self.selection_.tree, self._names()
+        self.density_ = fit_cliques(X, tree, scoring.marginal, scaling, names, n_jobs=self.n_jobs)
+        self._warn_far_below_table(X)
+        if subset_scores is None:
+            self._warn_larger_blocks(scoring, X, self.cliques_, margin_over_trees)
+        return self
+
+    def _check_solver(self) -> None:
+        check_tree_solver(self.solver)
+
+    def _scoring(self) -> Scoring:
+        scoring = super()._scoring()
+        check_has_marginals(scoring.marginal)
+        return scoring
+
+    @property
+    def cliques_(self) -> tuple[Subset, ...]:
+        check_is_fitted(self, "selection_")
+        return self.selection_.cliques
+
+    @property
+    def separators_(self) -> tuple[Subset, ...]:
+        check_is_fitted(self, "selection_")
+        return self.selection_.separators
+
+    @property
+    def edges_(self) -> tuple[Edge, ...]:
+        check_is_fitted(self, "selection_")
+        return self.selection_.edges
+
+    @property
+    def clique_names_(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(self._names()[c] for c in clique) for clique in self.cliques_)
+
+    def stability(
+        self, X: Any, n: int = 50, *, n_null: int = 20, share: float = 0.5, random_state: RandomState = None
+    ) -> TreeStability:
+        """How sure the tree is: the same analysis on `n` random parts of the rows, and on rows without structure.
+
+        Each part holds a `share` of the rows of `X`. On `n_null` further parts every column is permuted by itself,
+        which leaves no structure: edges found there are chance.
+        """
+        score, rows, table = self._parts_of(X)
+        return assess_tree(
+            score,
+            rows,
+            table,
+            self.selection_.tree,
+            n=n,
+            n_null=n_null,
+            share=share,
+            random_state=random_state,
+            verbose=self.verbose,
+        )
+
+    def score_blocks(self, X: Any) -> Matrix:
+        """Log-density of each row in each clique, shape (n rows, n cliques); adds up to `score_samples`.
+
+        Of a clique that hangs on another one it is the log-density of its further columns given those they share.
+        """
+        return super().score_blocks(X)
+
+    def _warn_unproved(self) -> None:
+        found = self.selection_
+        if found.proof == "not proved":
+            known = np.isfinite(found.gap)
+            gap = (
+                f"none is better by more than {found.gap:.3g} nats" if known else "how far it is from that is not known"
+            )
+            warn(
+                f"The tree found by solver={found.solver!r} is not proved to be the best: {gap}; "
+                "a smaller max_block_size or fewer columns can be proved."
+            )
+
+    def _warn_far_below_table(self, X: Matrix) -> None:
+        """Say so where the density does not give, even to rows it was fitted on, what the table promised."""
+        rows = X[shuffled(len(X))[:LOOKED_AT]]
+        log_density = self.density_.log_densities(rows, self.n_jobs).sum(axis=1)
+        error = float(log_density.std(ddof=1) / np.sqrt(len(rows)))
+        missing = self.selection_.score - float(log_density.mean())
+        if missing > FAR_BELOW + 2 * error:
+            column = self._most_taken_off()
+            warn(
+                f"The table promises {missing:.3g} nats more than the density gives the rows it was fitted on: "
+                f"a column that is scored badly, most likely {column!r}, is taken off with each separator that holds "
+                "it. Use marginal='copula+stack', several splits, or ISDE."
+            )
+
+    def _most_taken_off(self) -> str:
+        """The column that stands in most separators."""
+        counts = [sum(column in separator for separator in self.separators_) for column in range(self.n_features_in_)]
+        return self._names()[int(np.argmax(counts))]
+
+    def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
+        header, arrays = super()._extra_to_archive()
+        return header | {"selection": self.selection_.to_archive()}, arrays
+
+    def _extra_from_archive(self, header: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._extra_from_archive(header, arrays)
+        saved = TreeSelection.from_archive(self.n_features_in_, header["selection"])
+        if saved.tree != self.density_.tree:
+            raise ValueError("the tree selected is another one than that of the density")
+        self.selection_ = certify_tree_again(self.subset_scores_, saved)
+        self.partition_ = self.selection_.components
+
+
+def margin_over_trees(scores: SubsetScores) -> float:
+    """What all columns of a table score together more than in their best tree of smaller cliques."""
+    smaller = select_tree(scores, scores.max_block_size - 1)
+    everything = tuple(range(scores.n_columns))
+    return fsum((scores.objective(everything), -smaller.objective))

@@ -1,0 +1,313 @@
+"""Bounds for trees: no tree passes what cuts and prices prove, and mostly the best tree reaches it."""
+
+import csv
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from math import comb, inf
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oracles
+from isde.subsets import SubsetFamily
+from isde.tree_solvers.cuts import Cut, Sets
+from isde.tree_solvers.moebius import moebius_weights
+from isde.tree_solvers.pricing import Facets
+from isde.tree_solvers.relaxation import Limits, upper_bound
+from isde.tree_solvers.rounding import Growing, climb, rounded
+from isde.tree_solvers.separation import passed_cuts
+from isde.tree_solvers.witness import PricesTooLarge, Step, TreeWitness, verify
+from isde.trees import chordal_cliques
+
+PAPER = Path(__file__).parents[2] / "shared" / "paper"
+PROOF = 1e-9
+KINDS = ["normal", "positive", "star", "tied", "forbidden", "nothing", "large"]
+
+
+def gains_like(kind, d, k, seed):
+    """Gains of a table as a vector: some like data, some meant to be hard."""
+    rng, subsets = np.random.default_rng(seed), SubsetFamily(d, k)
+    sizes = subsets.sizes - 1.0
+    if kind == "nothing":
+        return np.zeros(len(subsets))
+    if kind == "positive":
+        return sizes * rng.uniform(0.5, 1.0, len(subsets))
+    if kind == "star":  # one column scored badly is taken off again and again
+        return np.array([5.0 * (0 in s) * (len(s) > 1) + 0.1 * rng.normal() * (len(s) > 1) for s in subsets])
+    if kind == "tied":
+        return sizes * rng.integers(-1, 3, len(subsets)) / 4
+    gains = sizes * rng.normal(0.1, 1, len(subsets)) * (1e9 if kind == "large" else 1.0)
+    if kind == "forbidden":
+        gains[rng.random(len(gains)) < 0.2] = -inf
+    return gains
+
+
+def complete_sets(cliques, k):
+    return {s for clique in cliques for size in range(1, k + 1) for s in combinations(clique, size)}
+
+
+@lru_cache
+def all_trees(d, k):
+    """A row for each tree: 1 where a subset is complete in it."""
+    subsets = SubsetFamily(d, k)
+    trees = [cliques for _, cliques, _ in oracles.chordal_graphs(d) if max(map(len, cliques)) <= k]
+    rows = np.zeros((len(trees), len(subsets)))
+    for row, cliques in zip(rows, trees, strict=True):
+        row[[subsets.index(s) for s in complete_sets(cliques, k)]] = 1.0
+    return rows
+
+
+def best_weight(d, k, weights):
+    """The heaviest tree of all, by enumeration."""
+    lowest = np.where(weights == -inf, -1e15, weights)
+    return (all_trees(d, k) @ lowest).max()
+
+
+@st.composite
+def cuts(draw, d, k):
+    columns = draw(st.permutations(range(d)))
+    n_base = draw(st.integers(0, min(d - 1, k - 1)))
+    n_columns = draw(st.integers(1, d - n_base))
+    held = draw(st.integers(1, n_columns))
+    inside = columns[n_base : n_base + n_columns]
+    return Cut(tuple(sorted(columns[:n_base])), tuple(sorted(inside)), tuple(sorted(inside[:held])))
+
+
+seeds, kinds = st.integers(0, 10**6), st.sampled_from(KINDS)
+
+
+# --- cuts ------------------------------------------------------------------------------------------------------
+
+
+@given(st.data(), st.integers(2, 5), st.integers(2, 5))
+def test_every_tree_keeps_every_cut(data, d, k):
+    cut = data.draw(cuts(d, min(d, k)))
+    subsets = SubsetFamily(d, k)
+    row = Sets(subsets, np.arange(d, len(subsets))).coefficients([cut])[0]
+    assert (all_trees(d, k)[:, d:] @ row).max() <= cut.limit
+
+
+@given(st.data(), st.integers(2, 6), st.integers(2, 6))
+def test_coefficients_are_those_of_the_formula(data, d, k):
+    cut = data.draw(cuts(d, min(d, k)))
+    subsets = SubsetFamily(d, k)
+    row = Sets(subsets, np.arange(d, len(subsets))).coefficients([cut])[0]
+    assert row.tolist() == [slow_coefficient(cut, s) for s in subsets if len(s) > 1]
+
+
+def slow_coefficient(cut, subset):
+    rest, j = set(subset) - set(cut.base), len(cut.held)
+    if not set(cut.base) <= set(subset) or not rest <= set(cut.columns):
+        return 0
+    if len(rest) > j:
+        return (-1) ** (len(rest) - j - 1) * comb(len(rest) - 2, j - 1)
+    return -1 if len(rest) == 1 and cut.base and not rest & set(cut.held) else 0
+
+
+@pytest.mark.parametrize("parts", [((0,), (0, 1), (1,)), ((), (0, 1), ()), ((), (0, 1), (2,))])
+def test_what_is_no_cut_is_refused(parts):
+    with pytest.raises(ValueError, match="is no cut"):
+        Cut(*parts)
+
+
+@given(st.integers(3, 6), st.integers(2, 4), seeds)
+def test_cuts_found_are_passed_by_as_much_as_is_said(d, k, seed):
+    subsets = SubsetFamily(d, k)
+    point = np.random.default_rng(seed).random(len(subsets))
+    point[:d] = 1.0
+    sets = Sets(subsets, np.arange(d, len(subsets)))
+    for passed in passed_cuts(subsets, point, 1e-3):
+        amount = sets.coefficients([passed.cut])[0] @ point[d:] - passed.cut.limit
+        assert amount == pytest.approx(passed.amount, abs=1e-9)
+        assert amount >= 1e-3
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 5), st.integers(1, 5), seeds, kinds)
+def test_weights_of_complete_sets_add_up_to_the_score_of_a_tree(d, k, seed, kind):
+    gains = gains_like(kind, d, k, seed)
+    subsets = SubsetFamily(d, k)
+    weights = dict(zip(subsets, moebius_weights(subsets, gains).tolist(), strict=True))
+    scores = dict(zip(subsets, gains.tolist(), strict=True))
+    graphs = oracles.chordal_graphs(d)
+    for index in np.random.default_rng(seed).choice(len(graphs), 20):
+        _, cliques, separators = graphs[index]
+        if max(map(len, cliques)) <= k:
+            score = oracles.tree_score(scores, cliques, separators)
+            if score > -inf:
+                total = sum(weights[s] for s in complete_sets(cliques, k))
+                assert total == pytest.approx(score, rel=1e-9, abs=1e-9 * max(1.0, np.abs(gains[gains > -inf]).max()))
+
+
+@given(st.integers(1, 6), st.integers(1, 6), seeds, kinds)
+def test_the_bound_is_the_weight_of_the_best_tree(d, k, seed, kind):
+    subsets = SubsetFamily(d, k)
+    weights = moebius_weights(subsets, gains_like(kind, d, k, seed))
+    best, found = best_weight(d, k, weights), upper_bound(weights, d, k)
+    unit = max(1.0, np.abs(weights[weights > -inf]).max())
+    assert found.value >= best - 1e-12 * unit  # the sum by enumeration is rounded
+    assert found.value <= best + PROOF * unit
+    assert found.weight == pytest.approx(best, abs=PROOF * unit)
+    cliques = chordal_cliques(d, found.edges)
+    assert max(map(len, cliques)) <= k
+
+
+@given(st.integers(1, 6), st.integers(1, 6), seeds, kinds)
+def test_sets_that_enter_as_they_are_needed_prove_the_same(d, k, seed, kind):
+    weights = moebius_weights(SubsetFamily(d, k), gains_like(kind, d, k, seed))
+    unit = max(1.0, np.abs(weights[weights > -inf]).max())
+    with patch("isde.tree_solvers.relaxation.MOST_SETS_AT_ONCE", 0):
+        found = upper_bound(weights, d, k)
+    assert found.value == pytest.approx(best_weight(d, k, weights), abs=PROOF * unit)
+
+
+@given(st.integers(3, 6), st.integers(3, 6), seeds)
+def test_payments_move_what_is_left_to_subsets_and_lack_nothing_in_between(d, k, seed):
+    subsets = SubsetFamily(d, k)
+    left = np.random.default_rng(seed).integers(-20, 10, len(subsets) - d)
+    before, outside = left.copy(), np.ones(len(left), dtype=np.bool_)
+    cuts, prices, lacking = Facets(subsets).pay(left, outside)
+    rows = Sets(subsets, np.arange(d, len(subsets))).coefficients(cuts) if cuts else np.zeros((0, len(left)), np.int64)
+    assert (prices > 0).all()
+    assert (before - prices @ rows == left).all()
+    assert (left[lacking > 0] > 0).all()
+    assert (left[(subsets.sizes[d:] > 2) & (lacking == 0)] <= 0).all()
+
+
+@given(st.integers(2, 6), st.integers(2, 6), seeds, kinds, st.integers(0, 4))
+def test_a_bound_that_is_cut_short_holds(d, k, seed, kind, rounds):
+    weights = moebius_weights(SubsetFamily(d, k), gains_like(kind, d, k, seed))
+    found = upper_bound(weights, d, k, limits=Limits(rounds=rounds, branches=0))
+    best = best_weight(d, k, weights)
+    unit = max(1.0, np.abs(weights[weights > -inf]).max())
+    assert found.value >= best - 1e-12 * unit >= found.weight - 2e-12 * unit
+    assert found.gap == found.value - found.weight
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_branching_closes_what_cuts_leave_open(seed, monkeypatch):
+    """Without the search for cuts, edges alone tell the trees apart."""
+    monkeypatch.setattr("isde.tree_solvers.relaxation.passed_cuts", lambda subsets, point, least: [])
+    weights = moebius_weights(SubsetFamily(4, 3), gains_like("normal", 4, 3, seed))
+    found, best = upper_bound(weights, 4, 3), best_weight(4, 3, weights)
+    assert found.value >= best - 1e-12
+    assert verify(SubsetFamily(4, 3), weights, found.witness) == found.value
+
+
+def test_a_tree_that_is_known_is_kept():
+    weights = moebius_weights(SubsetFamily(3, 2), np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0]))
+    assert upper_bound(weights, 3, 2, known=[(2, 0), (1, 2)]).edges == ((0, 2), (1, 2))
+
+
+@pytest.mark.parametrize(("k", "best"), [(2, 15.199727), (3, 15.628966), (4, 15.789347)])
+def test_the_authors_scores_of_levine13_are_bounded_by_the_best_tree(k, best):
+    subsets, path = SubsetFamily(13, k), PAPER / "levine13_subset_scores.csv"
+    if not path.exists():
+        pytest.skip("the saved scores are not shipped with the code")
+    with path.open() as lines:
+        saved = {tuple(map(int, row["subset"].split())): float(row["score"]) for row in csv.DictReader(lines)}
+    gains = np.array([saved[s] for s in subsets])
+    found = upper_bound(moebius_weights(subsets, gains), 13, k)
+    assert found.value == pytest.approx(best, abs=1e-6)
+    assert found.gap <= PROOF
+
+
+# --- witnesses -------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def steps(draw, d, k, depth=2):
+    some = tuple(draw(st.lists(cuts(d, k), max_size=4)))
+    prices = np.array(draw(st.lists(st.integers(0, 1 << 20), min_size=len(some), max_size=len(some))), dtype=np.int64)
+    n_rest = draw(st.integers(0, 2)) if depth else 0
+    edge = draw(st.sampled_from(list(combinations(range(d), 2)))) if n_rest == 2 else None
+    return Step(some, prices, edge, tuple(draw(steps(d, k, depth - 1)) for _ in range(n_rest)))
+
+
+@given(st.data(), st.integers(2, 5), st.integers(2, 5), seeds, kinds)
+def test_no_witness_whatever_it_says_proves_less_than_the_best_tree(data, d, k, seed, kind):
+    """The known gain of a witness may be false: then what it proves is not below that."""
+    subsets = SubsetFamily(d, k)
+    weights = moebius_weights(subsets, gains_like("normal" if kind == "large" else kind, d, k, seed))
+    known = data.draw(st.floats(-3, 3))
+    witness = TreeWitness(data.draw(steps(d, min(d, k))), known, bits=18)
+    assert verify(subsets, weights, witness) >= best_weight(d, k, weights) - 1e-12
+
+
+@given(st.integers(2, 6), st.integers(2, 6), seeds, kinds)
+def test_a_witness_checked_by_fractions_proves_the_same(d, k, seed, kind):
+    subsets = SubsetFamily(d, k)
+    weights = moebius_weights(subsets, gains_like(kind, d, k, seed))
+    found = upper_bound(weights, d, k)
+    exact = slow_bound(subsets, weights, found.witness)
+    assert found.value == pytest.approx(float(exact), rel=1e-15, abs=len(subsets) * 2.0**-found.witness.bits)
+
+
+def slow_bound(subsets, weights, witness):
+    """What a witness proves, a set at a time, weights not rounded."""
+    unit, d = Fraction(1, 2) ** witness.bits, subsets.n_columns
+    by_set = {s: Fraction(w) for s, w in zip(subsets, weights.tolist(), strict=True) if w > -inf}
+    known = Fraction(witness.known)
+
+    def closed(sets):
+        return {s for s in sets if all(r in sets for size in range(2, len(s)) for r in combinations(s, size))}
+
+    def bound_of(step, open_, complete):
+        left = {s: by_set[s] for s in by_set if len(s) > 1}
+        bound = sum(by_set[(c,)] for c in range(d))
+        for cut, price in zip(step.cuts, step.prices.tolist(), strict=True):
+            bound += price * unit * cut.limit
+            for s in left:
+                left[s] -= price * unit * slow_coefficient(cut, s)
+        bound += sum(left[s] if s in complete else max(left[s], 0) for s in open_ | complete)
+        if not step.rest:
+            return max(bound, known)
+        slack = len(by_set) * unit  # rounding must not tell a set apart
+        rest = closed({s for s in open_ if s in complete or bound + min(left[s], 0) >= known - slack})
+        if len(step.rest) == 1:
+            return min(max(bound, known), bound_of(step.rest[0], rest, complete))
+        without, within = step.rest
+        apart = closed({s for s in rest if not set(step.edge) <= set(s)})
+        return min(
+            max(bound, known), max(bound_of(without, apart, complete), bound_of(within, rest, complete | {step.edge}))
+        )
+
+    return bound_of(witness.first, closed({s for s in by_set if len(s) > 1}), set())
+
+
+def test_prices_below_zero_prove_nothing():
+    witness = TreeWitness(Step((Cut((), (0, 1), (0,)),), np.array([-1])), -inf, 20)
+    with pytest.raises(PricesTooLarge):
+        verify(SubsetFamily(2, 2), np.zeros(3), witness)
+
+
+# --- trees near a point ----------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 6), st.integers(2, 6), seeds)
+def test_rounding_gives_a_tree_that_no_single_edge_improves(d, k, seed):
+    subsets, rng = SubsetFamily(d, k), np.random.default_rng(seed)
+    weights = moebius_weights(subsets, gains_like("normal", d, k, seed))
+    edges = rounded(subsets, weights, rng.random(len(subsets)))
+    cliques = chordal_cliques(d, edges)
+    assert max(map(len, cliques)) <= k
+    by_set = dict(zip(subsets, weights.tolist(), strict=True))
+    weight = sum(by_set[s] for s in complete_sets(cliques, k))
+    for pair in combinations(range(d), 2):
+        other = chordal_cliques(d, set(edges) ^ {pair})
+        if other is not None and max(map(len, other)) <= k:
+            assert sum(by_set[s] for s in complete_sets(other, k)) <= weight + 1e-9
+
+
+def test_climbing_starts_where_it_is_told():
+    subsets = SubsetFamily(3, 2)
+    graph = Growing(subsets, np.array([0.0, 0.0, 0.0, -1.0, 2.0, 1.0]), [(0, 1)])
+    climb(graph, [(0, 1), (0, 2), (1, 2)])
+    assert graph.edges == ((0, 2), (1, 2))
