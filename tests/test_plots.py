@@ -8,7 +8,8 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from isde import ISDE
+from isde import ISDE, TreeISDE
+from isde.errors import ISDEWarning
 from isde.inspection import landscape
 from isde.layout import place_blocks, short
 from isde.partitions import random_partition
@@ -16,6 +17,7 @@ from isde.plots import (
     BandwidthDisplay,
     BlockDensityDisplay,
     BlockDiagramDisplay,
+    CliqueTreeDisplay,
     CoBlockDisplay,
     ExtremesDisplay,
     GainHeatmapDisplay,
@@ -105,6 +107,20 @@ def test_the_heatmap_shows_the_gains_that_pass_in_the_order_of_the_tree(model):
     assert len(shown.tree_ax_.lines) == len(HOSTILE) - 1
     heights = [max(line.get_ydata()) for line in shown.tree_ax_.lines]
     assert heights == [merge.height for merge in shown.tree.merges]
+
+
+def test_cliques_stand_below_those_they_hang_on_with_what_they_share():
+    X = np.random.default_rng(0).normal(size=(150, 5)).cumsum(axis=1)
+    with pytest.warns(ISDEWarning, match="try max_block_size=3"):
+        tree = TreeISDE(2, marginal="gaussian", split="paper", random_state=0).fit(X)
+    shown = CliqueTreeDisplay.from_estimator(tree, ax=axes())
+    found = sorted(text.get_text() for text in shown.separators_.values())
+    assert found == sorted(", ".join(f"x{c}" for c in separator) for separator in tree.separators_)
+    for place, parent in enumerate(tree.density_.tree.parents):
+        if parent >= 0:
+            assert shown.boxes_.boxes[place].y > shown.boxes_.boxes[parent].y
+    diagram = BlockDiagramDisplay.from_estimator(tree, ax=axes())
+    assert set(tree.edges_) == set(diagram.lines_)
 
 
 def test_a_landscape_is_its_histogram(model):

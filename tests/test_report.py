@@ -4,14 +4,13 @@ import csv
 import json
 import re
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import isde
-from isde import ISDE, fit_blocks
+from isde import ISDE, TreeISDE
 from isde.cli import main
 from isde.data.table import Table
 from isde.errors import InputError, ISDEWarning
@@ -258,53 +257,68 @@ def test_numbers_that_do_not_exist_are_dashes(numbers):
     assert "its error is not known from a single split" in render(blank)
 
 
-HELD_OUT = "blocks", "independence", "gain", "error", "tree", "tree_gain", "tree_error"
-
-
-class Overlapping:
-    """What a tree of blocks looks like from here: cliques that share a column, fitted each by itself."""
-
-    def __init__(self, blocks):
-        self.subset_scores_, self.tied_, self.partition_ = blocks.subset_scores_, (), ((0, 1, 2, 3), (4,))
-        self.cliques_, self.separators_ = ((0, 1, 2), (2, 3), (4,)), ((2,),)
-        fitted = fit_blocks(blocks.rows, [(0, 1, 2), (3,), (4,)], "gaussian").blocks
-        pair = fit_blocks(blocks.rows[:, [2, 3]], [(0, 1)], "gaussian").blocks
-        scaling = fit_blocks(blocks.rows, [(c,) for c in range(5)], "gaussian").scaling
-        tree, parts = SimpleNamespace(parents=(-1, 0, -1)), (fitted[0], pair[0], fitted[2])
-        self.density_ = SimpleNamespace(blocks=parts, scaling=scaling, names=blocks.subset_scores_.names, tree=tree)
-        self.selection_ = SimpleNamespace(score=1.0, objective=2.0, bound=2.5, proof="not proved", solver="annealing")
-
-    def get_params(self, deep=True):
-        return {"max_block_size": 3}
+@pytest.fixture(scope="module")
+def walk():
+    """A walk of five steps, each on the one before, and a column alone."""
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    X[:, :5] = X[:, :5].cumsum(axis=1)
+    return Table(X, ("<a>", "b", "c", "d", "e", "alone"))
 
 
 @pytest.fixture(scope="module")
-def tree(table):
-    blocks = ISDE(3, marginal="copula", split="paper", random_state=0).fit(table.X[:, :5])
-    blocks.rows = table.X[:, :5]
-    return Overlapping(blocks)
+def tree(walk):
+    return TreeISDE(2, marginal="copula", split="paper", random_state=0).fit(walk)
 
 
-def test_a_tree_of_blocks_has_a_page(tree):
-    numbers = report_numbers(tree)
+def test_a_tree_of_blocks_has_a_page(tree, walk):
+    stability = tree.stability(walk, 3, n_null=1, random_state=0)
+    numbers = report_numbers(tree, walk, stability=stability)
     scores = tree.subset_scores_
-    assert [group["blocks"] for group in numbers["groups"]] == [[0, 1], [2]]
-    assert numbers["groups"][0]["gain"] == pytest.approx(scores.gain((0, 1, 2)) + scores.gain((2, 3)))
+    assert numbers["structure"] == "tree"
+    assert [tuple(block["positions"]) for block in numbers["blocks"]] == list(tree.cliques_)
+    for group, found in zip(tree.partition_, numbers["groups"], strict=True):
+        own = [block for block in tree.cliques_ if set(block) <= set(group)]
+        shared = [block for block in tree.separators_ if set(block) <= set(group)]
+        assert found["gain"] == pytest.approx(sum(map(scores.gain, own)) - sum(map(scores.gain, shared)))
+    assert numbers["proof"]["gain"] == pytest.approx(tree.selection_.score - numbers["proof"]["independence"], abs=1e-6)
     assert numbers["proof"]["n_partitions"] is None
-    assert numbers["plausibility"]["n_across"] == 4  # pairs of different components
-    page = render(numbers)
-    assert "3 cliques of 5 columns" in page
-    assert "Of all trees with cliques of at most 3 columns this is the best that was found" in page
-    assert "<strong>not proved</strong>" in page
     inside = {tuple(pair["positions"]) for pair in numbers["pairs"]["listed"] if pair["inside"]}
-    assert inside == {(0, 1), (0, 2), (1, 2), (2, 3)}
-    assert numbers["hangs_on"] == [{"block": 1, "on": 0, "columns": ["x2"]}]
-    drawn = figures.clique_tree(numbers)
-    assert [box["label"] for box in drawn["boxes"]] == ["x2, x3", "x0, x1, x2"]
-    assert [line["label"] for line in drawn["lines"]] == ["x2"]
+    assert inside == set(tree.edges_)
+    apart = {tuple(pair["positions"]) for pair in numbers["pairs"]["listed"] if pair["apart"]}
+    assert apart == {(c, 5) for c in range(5)}
+    shared = [tuple(walk.names.index(name) for name in link["columns"]) for link in numbers["hangs_on"]]
+    assert sorted(shared) == sorted(tree.separators_)
+    assert numbers["runners_up"][0]["below"] > 0  # no partition is as good
+    assert numbers["held_out"]["tree_gain"] > 0
+    assert numbers["stability"]["same_partition"] == stability.same_tree
+
+
+def test_the_page_of_a_tree_says_what_it_is(tree, walk):
+    page = render(report_numbers(tree, walk))
+    assert f"{len(tree.cliques_)} cliques of 6 columns" in page
+    assert "Of all trees with cliques of at most 2 columns this is the best for the 21 subset scores" in page
     assert "Cliques, and what they share" in page
-    both = numbers | {"held_out": dict.fromkeys(["n_scored", "n_fitted"], 9) | dict.fromkeys(HELD_OUT, 0.125)}
-    assert "Tree over blocks" in render(both)
+    assert "Tree over blocks" in page
+    assert "best partitions into blocks, beside the tree" in page
+    ids = [attributes["id"] for _, attributes in Reader(page).elements if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_tree_that_is_not_proved_is_not_called_the_best(tree):
+    numbers = report_numbers(tree)
+    page = render(numbers | {"proof": numbers["proof"] | {"proof": "not proved"}})
+    assert "this is the best that was found" in page
+    assert "<strong>not proved</strong>" in page
+
+
+def test_cliques_stand_below_those_they_hang_on(tree):
+    numbers = report_numbers(tree)
+    drawn = figures.clique_tree(numbers)
+    y = {box["place"]: box["y"] for box in drawn["boxes"]}
+    assert set(y) == {i for i, clique in enumerate(tree.cliques_) if len(clique) > 1}
+    for link, line in zip(numbers["hangs_on"], drawn["lines"], strict=True):
+        assert y[link["block"]] > y[link["on"]]
+        assert line["label"] == ", ".join(link["columns"])
 
 
 # --- geometry --------------------------------------------------------------------------------------------------

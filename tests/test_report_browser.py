@@ -5,8 +5,10 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 
+import numpy as np
 import pytest
 
+from isde import TreeISDE
 from isde.report import render
 from pages import HOSTILE, everything, fitted, hostile_table
 
@@ -29,6 +31,14 @@ def file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def tree_file(tmp_path_factory):
+    X = np.random.default_rng(0).normal(size=(150, 5)).cumsum(axis=1)
+    model = TreeISDE(5, marginal="gaussian", split="paper", random_state=0).fit(X)
+    path = tmp_path_factory.mktemp("tree") / "report.html"
+    return model.report(path, X)
+
+
+@pytest.fixture(scope="module")
 def chromium():
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -41,7 +51,7 @@ def opened(chromium, file):
     """Opens the page, and keeps what it asked for and complained of."""
     contexts = []
 
-    def open_page(screen="desktop", scheme="light", **options):
+    def open_page(screen="desktop", scheme="light", page_of=file, **options):
         width, height = WIDTHS[screen]
         context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **options)
         contexts.append(context)
@@ -51,7 +61,7 @@ def opened(chromium, file):
         page.on("request", lambda request: page.asked.append(request.url))
         page.on("console", lambda message: page.complaints.append(message.text))
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(file.as_uri())
+        page.goto(page_of.as_uri())
         return page
 
     yield open_page
@@ -79,6 +89,22 @@ def test_axe_finds_nothing(opened, screen, scheme):
     found = axe.Axe().run(page)
     assert found.response["violations"] == [], found.generate_report()
     assert len(found.response["passes"]) > 25  # it did look
+
+
+@pytest.mark.parametrize(("screen", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_axe_finds_nothing_on_the_page_of_a_tree_and_its_cliques_open(opened, tree_file, screen, scheme):
+    page = opened(screen, scheme, page_of=tree_file)
+    assert (page.asked, page.complaints) == ([tree_file.as_uri()], [])
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    links = page.query_selector_all(".cliques a")
+    assert len(links) > 1
+    for link in links:
+        link.click()
+        assert visible_articles(page) == [link.get_attribute("data-block")]
+    page.click("#all")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    found = axe.Axe().run(page)
+    assert found.response["violations"] == [], found.generate_report()
 
 
 @pytest.mark.parametrize("screen", WIDTHS)

@@ -13,6 +13,7 @@ from math import cos, pi, sin
 from isde.subsets import Subset
 
 LETTER, LINE, MARGIN, GAP, HEAD = 7.3, 15.0, 12.0, 14.0, 24.0
+TREE_ROW = 64.0
 LEAST_RADIUS, MOST_LETTERS, ALONE_HEIGHT = 30.0, 16, 26.0
 
 
@@ -124,3 +125,51 @@ def _label_width(block: Subset, angles: Sequence[float], names: Sequence[str], s
 def _chip(place: int, block: Subset, names: Sequence[str]) -> Card:
     width = 24 + LETTER * len(short(names[block[0]])) + 8
     return Card(place, 0.0, 0.0, width, ALONE_HEIGHT, (Node(block[0], 12.0, ALONE_HEIGHT / 2, 1),))
+
+
+# --- trees of cliques ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Box:
+    """A clique, by the middle of its box."""
+
+    x: float
+    y: float
+    width: float
+
+
+@dataclass(frozen=True)
+class BoxTree:
+    """Boxes, each below the one it hangs on, and the room they take."""
+
+    width: float
+    height: float
+    boxes: dict[int, Box]
+
+
+def place_tree(labels: Sequence[str], parents: dict[int, int]) -> BoxTree:
+    """Boxes for all that hangs on something or has something hanging on it; each above the middle of what it carries.
+
+    >>> tree = place_tree(["a, b", "b, c", "b, d", "e"], {1: 0, 2: 0})
+    >>> sorted(tree.boxes), tree.boxes[1].y > tree.boxes[0].y, tree.boxes[1].y == tree.boxes[2].y
+    ([0, 1, 2], True, True)
+    """
+    below: dict[int, list[int]] = {}
+    for place, parent in parents.items():
+        below.setdefault(parent, []).append(place)
+    boxes: dict[int, Box] = {}
+
+    def put(place: int, depth: int, left: float) -> float:
+        """Where the next box may begin."""
+        right, width = left, LETTER * len(labels[place]) + 22
+        for child in below.get(place, ()):
+            right = put(child, depth + 1, right)
+        right = max(right, left + width + GAP)
+        boxes[place] = Box((left + right - GAP) / 2, 16 + TREE_ROW * depth, width)
+        return right
+
+    right = 0.0
+    for root in sorted(set(below) - set(parents)):
+        right = put(root, 0, right)
+    return BoxTree(right, max((box.y for box in boxes.values()), default=0.0) + TREE_ROW / 2, boxes)

@@ -7,6 +7,7 @@ takes them from a model or a result (`from_estimator`, `from_scores`, ...). No d
 from isde.plots.all_partitions import LandscapeDisplay
 from isde.plots.bandwidths import BandwidthDisplay
 from isde.plots.block_diagram import BlockDiagramDisplay
+from isde.plots.clique_tree import CliqueTreeDisplay
 from isde.plots.co_blocks import CoBlockDisplay
 from isde.plots.common import EDGE, require_matplotlib
 from isde.plots.comparison import ComparisonDisplay, figure_size
@@ -19,6 +20,7 @@ __all__ = [
     "BandwidthDisplay",
     "BlockDensityDisplay",
     "BlockDiagramDisplay",
+    "CliqueTreeDisplay",
     "CoBlockDisplay",
     "ComparisonDisplay",
     "ExtremesDisplay",

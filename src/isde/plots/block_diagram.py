@@ -130,7 +130,8 @@ class BlockDiagramDisplay:
         """Pairs that a line joins: those inside blocks, and the strongest across that pass."""
         inside, gains = self.pairs.inside, self.pairs.gains
         pairs = [(int(i), int(j)) for i, j in zip(*np.triu_indices(len(gains), 1), strict=True)]
-        across = [pair for pair in pairs if not inside[pair] and self.pairs.passes[pair]]
+        group_of = {column: i for i, group in enumerate(self.groups) for column in group}
+        across = [pair for pair in pairs if group_of[pair[0]] != group_of[pair[1]] and self.pairs.passes[pair]]
         across.sort(key=lambda pair: -gains[pair])
         return [pair for pair in pairs if inside[pair]] + across[: self.max_across]
 

@@ -11,13 +11,13 @@ import numpy as np
 from contourpy import FillType, contour_generator
 
 from isde.arrays import Matrix, Vector
-from isde.layout import GAP, LETTER, place_blocks, short
+from isde.layout import place_blocks, place_tree, short
 
 WIDE, NARROW = 920.0, 340.0
 """Two diagrams are written, for screens and for phones."""
 
-CLIQUE_ROW, CLIQUE_LETTERS = 64.0, 28
-"""Between the rows of a tree of cliques, and letters of a clique's label."""
+CLIQUE_LETTERS = 28
+"""Of a clique's label."""
 
 WIDEST_LINE = 6.0
 HUES = 6
@@ -116,9 +116,9 @@ def block_diagram(numbers: Any, width: float) -> dict[str, Any]:
     lines, across = [], 0
     for pair in listed:
         (i, j), passes = pair["positions"], pair["passes"]
-        if not pair["inside"] and (not passes or across >= MOST_ACROSS):
+        if not pair["inside"] and not (pair["apart"] and passes and across < MOST_ACROSS):
             continue
-        across += not pair["inside"]
+        across += pair["apart"]
         lines.append(
             {
                 "x1": nodes[i].x,
@@ -153,53 +153,25 @@ def block_diagram(numbers: Any, width: float) -> dict[str, Any]:
 
 def clique_tree(numbers: Any) -> dict[str, Any]:
     """Cliques in rows, each below the one it hangs on, joined by lines that name the columns they share."""
-    on = {link["block"]: link for link in numbers["hangs_on"]}
-    below: dict[int, list[int]] = {}
-    for link in numbers["hangs_on"]:
-        below.setdefault(link["on"], []).append(link["block"])
     labels = [short(", ".join(block["columns"]), CLIQUE_LETTERS) for block in numbers["blocks"]]
-    boxes: dict[int, dict[str, Any]] = {}
-    right = 0.0
-    for root in sorted(set(below) - set(on)):
-        right = _place_cliques(root, 0, right, below, labels, boxes)
-    colour = hues(numbers)
-    for place, box in boxes.items():
-        box |= {
-            "place": place,
-            "hue": colour[place],
-            "label": labels[place],
-            "columns": numbers["blocks"][place]["columns"],
-        }
+    links, colour = numbers["hangs_on"], hues(numbers)
+    tree = place_tree(labels, {link["block"]: link["on"] for link in links})
+    boxes = [
+        {"place": place, "x": box.x, "y": box.y, "width": box.width, "hue": colour[place], "label": labels[place]}
+        | {"columns": numbers["blocks"][place]["columns"]}
+        for place, box in tree.boxes.items()
+    ]
     lines = [
         {
-            "x1": boxes[link["on"]]["x"],
-            "y1": boxes[link["on"]]["y"],
-            "x2": boxes[link["block"]]["x"],
-            "y2": boxes[link["block"]]["y"],
+            "x1": tree.boxes[link["on"]].x,
+            "y1": tree.boxes[link["on"]].y,
+            "x2": tree.boxes[link["block"]].x,
+            "y2": tree.boxes[link["block"]].y,
             "label": short(", ".join(link["columns"]), CLIQUE_LETTERS),
         }
-        for link in numbers["hangs_on"]
+        for link in links
     ]
-    height = max((box["y"] for box in boxes.values()), default=0.0) + CLIQUE_ROW / 2
-    return {"width": right, "height": height, "boxes": list(boxes.values()), "lines": lines}
-
-
-def _place_cliques(
-    place: int,
-    depth: int,
-    left: float,
-    below: dict[int, list[int]],
-    labels: Sequence[str],
-    boxes: dict[int, dict[str, Any]],
-) -> float:
-    """Put a clique above the middle of those that hang on it; where the next one may begin."""
-    width = LETTER * len(labels[place]) + 22
-    right = left
-    for child in below.get(place, ()):
-        right = _place_cliques(child, depth + 1, right, below, labels, boxes)
-    right = max(right, left + width + GAP)
-    boxes[place] = {"x": (left + right - GAP) / 2, "y": 16 + CLIQUE_ROW * depth, "width": width}
-    return right
+    return {"width": tree.width, "height": tree.height, "boxes": boxes, "lines": lines}
 
 
 def gain_bars(blocks: Sequence[Any], width: float = 150.0) -> dict[int, dict[str, float | None]]:

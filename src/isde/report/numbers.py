@@ -189,6 +189,7 @@ def _pairs(model: Any) -> dict[str, Any]:
     """Every pair once, the strongest first, and the order in which columns are drawn."""
     scores = model.subset_scores_
     pairs, tree = pair_gains(scores, blocks_of(model)), hierarchy(scores, model.partition_)
+    group_of = {column: i for i, group in enumerate(model.partition_) for column in group}
     scored = scores.max_block_size > 1 and scores.n_columns > 1
     first, second = (side.tolist() for side in np.triu_indices(scores.n_columns if scored else 0, 1))
     listed = [
@@ -199,6 +200,7 @@ def _pairs(model: Any) -> dict[str, Any]:
             "chance": pairs.chances[i, j],
             "correlation": correlation_worth(pairs.gains[i, j]),
             "inside": bool(pairs.inside[i, j]),
+            "apart": group_of[i] != group_of[j],  # in a tree, others hang together through columns between them
             "passes": bool(pairs.passes[i, j]),
         }
         for i, j in zip(first, second, strict=True)
