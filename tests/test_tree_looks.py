@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from isde import ISDE, SubsetScores, TreeISDE
 from isde.errors import InputError
+from isde.plots.graph import GraphDisplay, layout
 from isde.subsets import SubsetFamily
 from isde.tree_export import to_dot, to_graphml
 from isde.tree_gains import edge_gains, in_words, pair_in_words, separations, separator_of
-from isde.tree_plot import TreeDisplay, layout
 from isde.trees import tree_of_edges
 from oracles import ROUNDING
 
@@ -194,7 +194,7 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path):
 def test_a_tree_is_drawn_with_a_line_for_each_edge(tmp_path):
     tree, figure = tree_of_edges(6, HOUSE), Figure()
     names = (*HOSTILE[:3], "größe", "e", "f")
-    display = TreeDisplay(tree, names, edge_gains(random_table(6, 3), tree)).plot(figure.subplots())
+    display = GraphDisplay(tree, names, edge_gains(random_table(6, 3), tree)).plot(figure.subplots())
     assert len(display.ax_.lines) == len(HOUSE)
     assert [text.get_text() for text in display.ax_.texts[-6:]] == list(names)
     widths = [line.get_linewidth() for line in display.ax_.lines]
@@ -223,5 +223,5 @@ def test_a_chain_is_drawn_as_a_line_of_equal_steps():
 def test_a_fitted_model_is_drawn_with_its_names():
     X = np.random.default_rng(0).normal(size=(200, 3)).cumsum(axis=1)
     model = TreeISDE(2, marginal="gaussian", random_state=0).fit(X)
-    display = TreeDisplay.from_estimator(model, ax=Figure().subplots())
+    display = GraphDisplay.from_estimator(model, ax=Figure().subplots())
     assert len(display.ax_.lines) == len(model.edges_) == 2

@@ -67,9 +67,9 @@ def _draw(model: StructureEstimator, path: Path) -> None:
     require_matplotlib(otherwise="-o tree.graphml")
     from matplotlib.figure import Figure  # no pyplot: no window, no global state
 
-    from isde.tree_plot import TreeDisplay, tree_figure_size
+    from isde.plots.graph import GraphDisplay, graph_figure_size
 
-    figure = Figure(figsize=tree_figure_size(len(model.density_.names)), layout="constrained")
-    TreeDisplay.from_estimator(model, ax=figure.subplots())
+    figure = Figure(figsize=graph_figure_size(len(model.density_.names)), layout="constrained")
+    GraphDisplay.from_estimator(model, ax=figure.subplots())
     with whole_file(path) as file:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)

@@ -13,6 +13,7 @@ from isde.plots.common import EDGE, require_matplotlib
 from isde.plots.comparison import ComparisonDisplay, figure_size
 from isde.plots.densities import BlockDensityDisplay, SamplesDisplay
 from isde.plots.gain_heatmap import GainHeatmapDisplay
+from isde.plots.graph import GraphDisplay
 from isde.plots.near_best import ExtremesDisplay, NeighbourhoodDisplay
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ComparisonDisplay",
     "ExtremesDisplay",
     "GainHeatmapDisplay",
+    "GraphDisplay",
     "LandscapeDisplay",
     "NeighbourhoodDisplay",
     "SamplesDisplay",

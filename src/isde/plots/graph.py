@@ -10,7 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from isde.arrays import Matrix
-from isde.plots import require_matplotlib
+from isde.plots.common import require_matplotlib
 from isde.trees import Tree
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MOST_LABELS = 24
 """Edges up to which each one's gain is written beside it."""
 
 
-class TreeDisplay:
+class GraphDisplay:
     """Columns, and a line between all pairs that share a clique, the wider the more it gains.
 
     Columns that hang together stand together; what is independent stands apart.
@@ -60,17 +60,17 @@ class TreeDisplay:
         self.gains = gains
 
     @classmethod
-    def from_estimator(cls, model: StructureEstimator, *, ax: Axes | None = None) -> TreeDisplay:
+    def from_estimator(cls, model: StructureEstimator, *, ax: Axes | None = None) -> GraphDisplay:
         """Draw the structure of a fitted `TreeISDE`, or the blocks of an `ISDE`."""
         return cls(model.density_.tree, model.density_.names, model.edge_gains_).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> TreeDisplay:
+    def plot(self, ax: Axes | None = None) -> GraphDisplay:
         """Draw on `ax`, or on a new figure."""
         require_matplotlib()
         if ax is None:
             from matplotlib import pyplot
 
-            _, ax = pyplot.subplots(figsize=tree_figure_size(len(self.names)), layout="constrained")
+            _, ax = pyplot.subplots(figsize=graph_figure_size(len(self.names)), layout="constrained")
         self.positions_ = layout(self.tree, len(self.names))
         widths = self._widths()
         for (a, b), width in zip(self.tree.edges, widths, strict=True):
@@ -103,7 +103,7 @@ class TreeDisplay:
                 ax.text(x, y, text, ha="center", va="center", fontsize="x-small", color=LINE, bbox=around, zorder=2)
 
 
-def tree_figure_size(n_columns: int) -> tuple[float, float]:
+def graph_figure_size(n_columns: int) -> tuple[float, float]:
     """Inches that leave each column room for its name."""
     side = max(4.0, 2.2 * float(np.sqrt(n_columns)))
     return 1.3 * side, side
