@@ -72,7 +72,8 @@ def _pool(n_workers: int) -> Any:
     backend, _ = get_active_backend(prefer="processes")
     watching = {"backend": "loky", "initializer": _end_with, "initargs": (os.getpid(),)}
     with parallel_config(**watching) if isinstance(backend, LokyBackend) else nullcontext():
-        return Parallel(n_jobs=n_workers, prefer="processes", return_as="generator_unordered")
+        # Tasks one by one: joblib would send several as one, and lose them as one.
+        return Parallel(n_jobs=n_workers, prefer="processes", return_as="generator_unordered", batch_size=1)
 
 
 def _noted(score: Callable[[Any, Any], Any], number: int, task: Any, means: Any, folder: str) -> tuple[int, Any]:
