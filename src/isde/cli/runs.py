@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import numpy as np
@@ -150,7 +150,14 @@ def held_out_of(model: ISDE, X: Any) -> dict[str, Any] | None:
     return asdict(found) if math.isfinite(found.error) else None
 
 
+def _check_finished(path: str) -> None:
+    folder = Path(path)
+    if (folder / MANIFEST_FILE).is_file() and not (folder / MODEL_FILE).is_file():
+        raise InputError(f"{path} holds a run that has not ended: the same isde fit goes on with it.")
+
+
 def load_model(path: str) -> ISDE:
+    _check_finished(path)
     model = load(path)
     if not isinstance(model, ISDE):
         raise InputError(f"{path} holds no fitted model: give a folder made by isde fit.")
@@ -167,7 +174,10 @@ def read_for(model: ISDE, data: Path, **options: Any) -> Table:
 def load_scores(path: str) -> SubsetScores:
     """The score table of a run, or one saved by itself."""
     own, model = Path(path) / SCORES_FILE, Path(path) / MODEL_FILE
-    found = load(own if own.is_file() and not model.is_file() else path)
+    if own.is_file() and not model.is_file():
+        return cast(SubsetScores, load(own))
+    _check_finished(path)
+    found = load(path)
     if isinstance(found, SubsetScores):
         return found
     if isinstance(found, ISDE):
