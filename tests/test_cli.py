@@ -678,6 +678,12 @@ def test_the_same_command_goes_on_and_says_how_much_was_there(data, run):
     }
 
 
+def test_a_run_that_has_not_ended_is_said_to_be_one(run, tmp_path):
+    (run / MODEL).unlink()
+    for arguments in (["info", run], ["sample", run], ["export", run, tmp_path / "scores.csv"]):
+        assert "holds a run that has not ended: the same isde fit goes on with it" in refusal(call(*arguments))
+
+
 def test_a_folder_in_use_is_refused_at_once(data, run):
     with run_folder(run):
         code = "import sys; from isde.cli import main; main(prog_name='isde')"

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,7 +166,14 @@ def held_out_of(model: StructureEstimator, X: Any) -> dict[str, Any] | None:
     return {name: value for name, value in asdict(found).items() if value is not None}
 
 
+def _check_finished(path: str) -> None:
+    folder = Path(path)
+    if (folder / MANIFEST_FILE).is_file() and not (folder / MODEL_FILE).is_file():
+        raise InputError(f"{path} holds a run that has not ended: the same isde fit goes on with it.")
+
+
 def load_model(path: str) -> StructureEstimator:
+    _check_finished(path)
     model = load(path)
     if not isinstance(model, StructureEstimator):
         raise InputError(f"{path} holds no fitted model: give a folder made by isde fit.")
@@ -183,7 +190,10 @@ def read_for(model: StructureEstimator, data: Path, **options: Any) -> Table:
 def load_scores(path: str) -> SubsetScores:
     """The score table of a run, or one saved by itself."""
     own, model = Path(path) / SCORES_FILE, Path(path) / MODEL_FILE
-    found = load(own if own.is_file() and not model.is_file() else path)
+    if own.is_file() and not model.is_file():
+        return cast(SubsetScores, load(own))
+    _check_finished(path)
+    found = load(path)
     if isinstance(found, SubsetScores):
         return found
     if isinstance(found, StructureEstimator):

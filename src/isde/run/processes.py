@@ -1,19 +1,20 @@
 """Tasks in joblib's processes, one of which may die.
 
-joblib then ends all others, and says nothing of what they were doing. So each process leaves a note while it does a
-task. Tasks with a note are tried again by themselves; one that ends its process again and again is given up, and all
-others are done.
+joblib then ends all others, drops what they had found but not handed over, and says nothing of what they were doing. So
+each process leaves a note while it does a task, and what it found in a file. Tasks with a note are tried again by
+themselves; one that ends its process again and again is given up, and all others are done.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ MOST_ROUNDS = 5
 
 WATCH_SECONDS = 0.5
 
+FOUND = ".found"
+
 
 def do_in_processes(
     score: Callable[[Any, Any], Any], tasks: Sequence[Any], means: Any, n_workers: int
@@ -49,9 +52,16 @@ def do_in_processes(
             try:
                 for number, found in pool(calls):
                     del left[number]
+                    (Path(folder) / f"{number}{FOUND}").unlink(missing_ok=True)
                     yield number, found
             except BrokenProcessPool as error:
-                noted = [int(note.name) for note in Path(folder).iterdir()]
+                for path in Path(folder).glob(f"*{FOUND}"):
+                    number = int(path.name.removesuffix(FOUND))
+                    if number in left:
+                        del left[number]
+                        yield number, pickle.loads(path.read_bytes())
+                    path.unlink()
+                noted = [int(note.name) for note in Path(folder).iterdir() if note.name.isdigit()]
                 for number in set(noted) & left.keys():
                     deaths[number] += 1
                     if deaths[number] >= MOST_DEATHS:
@@ -72,13 +82,18 @@ def _pool(n_workers: int) -> Any:
     backend, _ = get_active_backend(prefer="processes")
     watching = {"backend": "loky", "initializer": _end_with, "initargs": (os.getpid(),)}
     with parallel_config(**watching) if isinstance(backend, LokyBackend) else nullcontext():
-        return Parallel(n_jobs=n_workers, prefer="processes", return_as="generator_unordered")
+        # Tasks one by one: joblib would send several as one, and lose them as one.
+        return Parallel(n_jobs=n_workers, prefer="processes", return_as="generator_unordered", batch_size=1)
 
 
 def _noted(score: Callable[[Any, Any], Any], number: int, task: Any, means: Any, folder: str) -> tuple[int, Any]:
     note = Path(folder) / str(number)
     note.touch()
     found = score(task, means)
+    with suppress(OSError):  # no room: it is handed over, or done again
+        part = note.with_suffix(".part")
+        part.write_bytes(pickle.dumps(found))
+        part.rename(note.with_suffix(FOUND))
     note.unlink(missing_ok=True)
     return number, found
 
