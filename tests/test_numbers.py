@@ -147,7 +147,7 @@ def test_bandwidths_whose_squares_leave_float32_are_refused(bandwidths):
 
 @pytest.mark.parametrize("unit", [1e20, 1e100])
 def test_rows_beyond_the_reach_of_kernels_are_no_neighbours(unit):
-    """Columns of a huge unit, never rescaled: kernels see nothing there, and the mixtures say what they say elsewhere."""
+    """Never rescaled, such columns are for the mixtures, which say what they say in other units."""
 
     def scores(by):
         found = score_subsets(rows_of(40) * by, rows_of(12, seed=1) * by, max_block_size=2, marginal="stack")
