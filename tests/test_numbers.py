@@ -143,3 +143,14 @@ def test_scores_of_subsets_hold_in_any_units(unit, bandwidth):
 def test_bandwidths_whose_squares_leave_float32_are_refused(bandwidths):
     with pytest.raises(ValueError, match="have squares that leave float32"):
         score_subsets(rows_of(40), rows_of(12), max_block_size=2, marginal="kde", bandwidths=bandwidths)
+
+
+@pytest.mark.parametrize("unit", [1e20, 1e100])
+def test_rows_beyond_the_reach_of_kernels_are_no_neighbours(unit):
+    """Never rescaled, such columns are for the mixtures, which say what they say in other units."""
+
+    def scores(by):
+        found = score_subsets(rows_of(40) * by, rows_of(12, seed=1) * by, max_block_size=2, marginal="stack")
+        return found.scores + np.log(by) * np.array([1, 1, 2])
+
+    np.testing.assert_allclose(scores(unit), scores(1e10), atol=1e-4)

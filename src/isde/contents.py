@@ -96,7 +96,7 @@ def covariances(dimensions: str = "") -> Content:
 
 
 def _are_covariances(array: NDArray[Any]) -> bool:
-    if not (np.abs(array) <= FARTHEST).all() or not (np.diagonal(array, axis1=-2, axis2=-1) > 0).all():
+    if not (np.abs(array) <= FARTHEST**2).all() or not (np.diagonal(array, axis1=-2, axis2=-1) > 0).all():
         return False
     spread = np.sqrt(np.diagonal(array, axis1=-2, axis2=-1))
     unit = spread[..., :, None] * spread[..., None, :]

@@ -17,7 +17,7 @@ from isde.errors import InputError, warn
 TIED_SHARE = 0.05
 """Columns in which more than this share of the rows repeats an earlier value get a warning."""
 
-FARTHEST, NARROWEST = 1e70, 1e-140
+FARTHEST, NARROWEST = 1e140, 1e-140
 """Values, and ranges, of a column that can be used as it stands; a rescaled one is far from both."""
 
 FAR_SPREADS = 20.0

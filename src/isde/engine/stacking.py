@@ -223,8 +223,9 @@ def kernel_log_densities(
     # In units of the widest bandwidth about the median, float32 serves data in any units.
     middle, unit = np.median(centres, axis=0), bandwidths[0]
     columns = (
-        np.ascontiguousarray(np.clip((rows - middle) / unit, -FARTHEST_WIDTHS, FARTHEST_WIDTHS).T, dtype=np.float32)
-        for rows in (centres, queries)
+        np.ascontiguousarray(_within((rows - middle) / unit, beyond).T, dtype=np.float32)
+        # Farther out than any centre: two rows that only look alike from here must not be taken for neighbours.
+        for rows, beyond in ((centres, FARTHEST_WIDTHS), (queries, 2 * FARTHEST_WIDTHS))
     )
     rates = np.log2(np.e) / 2 * np.minimum((unit / bandwidths[::GROUP]) ** 2, LARGEST_RATE)
     sums = np.zeros((len(rates) * GROUP, len(queries)), dtype=np.float32)
@@ -233,6 +234,11 @@ def kernel_log_densities(
     constant = np.log(len(centres) - own) + centres.shape[1] * (np.log(bandwidths) + 0.5 * np.log(2 * np.pi))[:, None]
     with np.errstate(divide="ignore"):
         return np.maximum(np.log(sums[: len(bandwidths)]) - constant, NOTHING).astype(np.float32)
+
+
+def _within(rows: Matrix, beyond: float) -> Matrix:
+    """The rows, those farther out than `FARTHEST_WIDTHS` moved to `beyond`."""
+    return np.where(np.abs(rows) > FARTHEST_WIDTHS, np.copysign(beyond, rows), rows)
 
 
 @fast_loop
