@@ -14,7 +14,7 @@ import numpy as np
 from isde import __version__
 from isde.data.checks import as_table
 from isde.data.table import columns_of_model
-from isde.errors import ISDEWarning
+from isde.errors import ISDEError, ISDEWarning
 from isde.fit_record import fingerprint, versions
 from isde.inspection import (
     BlockShape,
@@ -259,7 +259,7 @@ def _held_out(model: Any, rows: Any, known: Mapping[str, Any]) -> dict[str, Any]
         return None
     try:
         return asdict(held_out(model, rows))
-    except ValueError:
+    except (ValueError, ISDEError):  # or where the best blocks, beside a tree, cannot be proved
         return None
 
 
