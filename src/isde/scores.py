@@ -17,7 +17,7 @@ from isde.archive import Arrays, write_archive
 from isde.arrays import Mask, Vector, read_only
 from isde.contents import Layout, check_layout, checked_names, numbers, whole
 from isde.data.table import default_names
-from isde.data.words import in_braces
+from isde.data.words import guarded, in_braces
 from isde.errors import InputError, warn
 from isde.files import whole_file
 from isde.subsets import Subset, SubsetFamily
@@ -239,6 +239,7 @@ class SubsetScores:
                 pq.write_table(self.to_frame("pyarrow"), file)
         elif path.suffix == ".csv":
             columns = self._columns()
+            columns["columns"] = [guarded(names) for names in columns["columns"]]
             with whole_file(path) as file:
                 text = io.TextIOWrapper(file, encoding="utf-8", newline="")
                 writer = csv.writer(text)

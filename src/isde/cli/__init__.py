@@ -74,7 +74,7 @@ class LazyGroup(click.Group):
             self._print("Error", _sentence(error), ctx)
             ctx.exit(exit_code(error))
         except KeyboardInterrupt:
-            click.echo("\nStopped.", err=True)
+            echo("\nStopped.", err=True)
             ctx.exit(128 + stopped())
         if partial:
             ctx.exit(PARTIAL)

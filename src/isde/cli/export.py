@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from isde.cli.options import debug_option, json_option, print_json
+from isde.cli.output import echo
 
 
 @click.command("export")
@@ -31,4 +32,4 @@ def command(run: str, file: Path, overwrite: bool, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(file), "n_subsets": len(scores)})
         return
-    click.echo(f"{len(scores):,} subsets written to {file}", err=True)
+    echo(f"{len(scores):,} subsets written to {file}", err=True)
