@@ -69,7 +69,7 @@ def _check_place(folder: Path) -> None:
 def check_run(folder: Path, *, overwrite: bool) -> None:
     """The same for a folder that may hold a run to go on with."""
     goes_on = os.path.isfile(folder / MANIFEST_FILE)  # false, too, for a name that no file can have
-    kept = STORE_FILES | {MODEL_FILE, SUMMARY_FILE, SCORES_FILE}
+    kept = STORE_FILES | {MODEL_FILE, SUMMARY_FILE, SCORES_FILE, REPORT_FILE}
     left = {entry.name for entry in folder.glob(".*.part")} if goes_on else set()
     check_output(folder, overwrite=overwrite or goes_on, replaceable=kept | left)
 
@@ -78,7 +78,7 @@ def fit_in_run(model: StructureEstimator, table: Table, run: RunFolder, *, overw
     """Fit with a run folder to keep scores in; an error of the disk that came after the fit is given back."""
     if overwrite:
         run.clear()
-        for name in (MODEL_FILE, SUMMARY_FILE, SCORES_FILE):
+        for name in (MODEL_FILE, SUMMARY_FILE, SCORES_FILE, REPORT_FILE):
             (run.path / name).unlink(missing_ok=True)
     model.checkpoint = run.path
     try:
