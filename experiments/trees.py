@@ -314,7 +314,7 @@ def real_table(rows: Sequence[Row]) -> None:
         methods = list(dict.fromkeys(method for method, _ in own))
         if not methods:
             continue
-        tree = max((method for method in methods if method.startswith("tree")), default=methods[0])
+        tree = f"tree {max(SIZES[name])}"
         print(f"\n{name}: held-out log-density of {HELD_OUT_ROWS:,} rows, nats, +- standard error over seeds\n")
         print_rows(
             ["method", "seeds", "mean", f"below {tree}", "lowest row", "rows at -inf", "edges", "open gap", "seconds"],
