@@ -135,9 +135,9 @@ class ISDE(StructureEstimator):
         self.verbose = verbose
         self.checkpoint = checkpoint
 
+    @kept_in_run
     @recorded
     @heard_by_callbacks
-    @kept_in_run
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> ISDE:
         """Score every subset, select the best partition, fit its blocks on all rows.
 

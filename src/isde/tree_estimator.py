@@ -131,9 +131,9 @@ class TreeISDE(StructureEstimator):
         self.verbose = verbose
         self.checkpoint = checkpoint
 
+    @kept_in_run
     @recorded
     @heard_by_callbacks
-    @kept_in_run
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> TreeISDE:
         """Score every subset, select the best tree, fit its cliques on all rows, each once.
 
