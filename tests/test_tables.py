@@ -20,7 +20,7 @@ from isde import ISDE
 from isde.data.checks import check_columns, check_finite, check_numeric_frame
 from isde.data.readers import READERS, read_table
 from isde.data.table import Table, columns_of_model, default_names, frame_names
-from isde.errors import InputError, ISDEWarning
+from isde.errors import InputError, ISDEWarning, ResourceError
 
 X = np.array([[0.1, 2.0, -3e-7], [1 / 3, 5e300, 4.0], [-1.0, 0.25, 1e-310], [7.0, 8.0, 9.0]])
 NAMES = ("alpha", "beta gamma", "δ")
@@ -702,7 +702,9 @@ def test_tables_beyond_all_memory_are_refused_before_they_are_read(tmp_path, mon
     pq.write_table(pa.table({"a": Z[:, 0], "b": Z[:, 1]}), tmp_path / "a.parquet")
     write_fcs(tmp_path / "a.fcs", Z, ["a", "b", "c"], [""] * 3)
     for name, size in (("a.npy", "2.4 kB"), ("a.npz", "2.4 kB"), ("a.parquet", "1.6 kB"), ("a.fcs", "kB")):
-        message = refusal(tmp_path / name)
+        with pytest.raises(ResourceError) as refused:
+            read_table(tmp_path / name)
+        message = str(refused.value)
         assert f"needs {size}" in message or "a.fcs" in message
         assert "of memory, and there are 1 kB" in message
 
