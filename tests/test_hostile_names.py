@@ -73,7 +73,8 @@ def test_warnings_and_errors_are_harmless(run, tmp_path):
 
 def test_nothing_is_named_after_a_column(run):
     folder, _ = run
-    assert sorted(path.name for path in (folder / "run").iterdir()) == ["model.isde", "summary.json"]
+    kept = ["lock", "manifest.json", "model.isde", "scores.log", "summary.json"]
+    assert sorted(path.name for path in (folder / "run").iterdir()) == kept
 
 
 def test_rows_drawn_are_scored_under_the_same_names_and_no_cell_is_a_formula(run, tmp_path):

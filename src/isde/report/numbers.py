@@ -326,7 +326,7 @@ def _fit(model: Any, rows: Any, known: Mapping[str, Any]) -> dict[str, Any]:
         "versions": remembered.get("versions"),
         "versions_now": versions(),
         "split": known.get("split"),
-        "parameters": {name: _parameter(value) for name, value in model.get_params(deep=False).items()},
+        "parameters": _parameters(model),
         "rows_given": None,
     }
     if rows is not None:
@@ -334,6 +334,12 @@ def _fit(model: Any, rows: Any, known: Mapping[str, Any]) -> dict[str, Any]:
         same = None if found["fingerprint"] is None else given == found["fingerprint"]
         found["rows_given"] = {"n_rows": len(rows.X), "fingerprint": given, "same": same}
     return found
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """How the model was asked for, but for the folder it was kept in: a path of this machine is nobody's business."""
+    params = model.get_params(deep=False).items()
+    return {name: _parameter(value) for name, value in params if name != "checkpoint"}
 
 
 def _parameter(value: Any) -> Any:
