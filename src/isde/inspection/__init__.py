@@ -26,7 +26,7 @@ from isde.inspection.near_best import (
     runner_up,
     runners_up,
 )
-from isde.inspection.plausibility import Plausibility, plausibility
+from isde.inspection.plausibility import Plausibility, plausibility, tree_over_blocks
 from isde.inspection.rows import LowRow, blame, lowest_rows
 from isde.inspection.sentences import least_correlation, notes
 from isde.inspection.shapes import BlockShape, ColumnShape, PairShape, block_shape, block_shapes
@@ -69,4 +69,5 @@ __all__ = [
     "runners_up",
     "separators_of",
     "torn_columns",
+    "tree_over_blocks",
 ]

@@ -10,6 +10,8 @@ import numpy as np
 from isde.inspection.gains import Gain, blocks_of, gain_of, pair_gains
 from isde.inspection.hierarchy import correlation_worth
 from isde.scores import SubsetScores
+from isde.solvers import select_partition
+from isde.tree_solvers import select_tree
 
 Verdict = Literal["plausible", "nearly", "not plausible", "cannot be told"]
 
@@ -60,6 +62,19 @@ def plausibility(model: Any) -> Plausibility:
     share = inside / (inside + left) if inside + left else None
     verdict, sentence = _said(n_left, n_across, share, largest, n_full, k)
     return Plausibility(verdict, sentence, n_across, n_left, share, largest, n_full, k)
+
+
+def tree_over_blocks(scores: SubsetScores) -> float:
+    """What the best tree of blocks scores more than the best partition, nats a row: what disjoint blocks lose.
+
+    By the table of scores, each structure chosen with its own charges; `held_out` has it on rows left out, with its
+    error, for a `TreeISDE`.
+
+    >>> table = SubsetScores.from_dict({(0,): 0, (1,): 0, (2,): 0, (0, 1): 1.0, (1, 2): 0.5, (0, 2): 0})
+    >>> tree_over_blocks(table)
+    0.5
+    """
+    return select_tree(scores).score - select_partition(scores).score
 
 
 def _said(n_left: int, n_across: int, share: float | None, largest: Gain, n_full: int, k: int) -> tuple[Verdict, str]:
