@@ -1,6 +1,7 @@
 """Trees of blocks: edges that are there and edges that are not, and what a tree is worth on real tables.
 
     python experiments/trees.py edges     # tables with a known structure, 50 of each kind
+    python experiments/trees.py charges   # few rows: edges by the charges of blocks, and by those of edges
     python experiments/trees.py real      # two shared data sets, 5 seeds, beside blocks, forest, mixture and vine
     python experiments/trees.py table     # the tables from results/trees_*.csv, nothing is run
 
@@ -37,6 +38,8 @@ from isde.partitions import Partition
 from isde.scores import SubsetScores
 from isde.scoring import Scoring
 from isde.synthetic import make_block_gaussian, make_structured, structure_partition
+from isde.tree_solvers import dynamic
+from isde.tree_solvers.problem import TreeProblem
 from isde.trees import Edge
 
 RESULTS = Path(__file__).parent / "results"
@@ -48,6 +51,8 @@ ROWS, LARGEST_CLIQUE, TABLES = 3000, 4, 50
 Matrix = NDArray[np.float64]
 Generator = np.random.Generator
 Row = dict[str, str]
+Draw = Callable[[Generator, int], tuple[Matrix, list[Edge]]]
+"""Rows, as many as asked for, and the true edges."""
 
 
 # --- tables with a known structure -----------------------------------------------------------------------------
@@ -58,57 +63,64 @@ class Case:
     """Tables whose true edges are known."""
 
     label: str
-    draw: Callable[[Generator], tuple[Matrix, list[Edge]]]  # rows and true edges
+    draw: Draw
 
-    def sample(self, number: int) -> tuple[Matrix, list[Edge]]:
+    def sample(self, number: int, n_rows: int = ROWS) -> tuple[Matrix, list[Edge]]:
         """One table, its columns in random order so that none gains by standing first."""
         rng = np.random.default_rng([zlib.crc32(self.label.encode()), FIRST_SEED + number])
-        X, edges = self.draw(rng)
+        X, edges = self.draw(rng, n_rows)
         order = rng.permutation(X.shape[1])
         moved = ((int(order[a]), int(order[b])) for a, b in edges)
         return X[:, np.argsort(order)], sorted((min(edge), max(edge)) for edge in moved)
 
 
-def independent(rng: Generator) -> tuple[Matrix, list[Edge]]:
-    return np.column_stack([FAMILIES[name](rng, ROWS) for name in rng.choice(list(FAMILIES), 9)]), []
+def independent(rng: Generator, n: int) -> tuple[Matrix, list[Edge]]:
+    return np.column_stack([FAMILIES[name](rng, n) for name in rng.choice(list(FAMILIES), 9)]), []
 
 
 def within(structure: Sequence[int]) -> list[Edge]:
     return [edge for block in structure_partition(structure) for edge in combinations(block, 2)]
 
 
-def structured(*structure: int) -> Callable[[Generator], tuple[Matrix, list[Edge]]]:
-    def draw(rng: Generator) -> tuple[Matrix, list[Edge]]:
-        return make_structured(structure, ROWS, random_state=int(rng.integers(2**31)))[0], within(structure)
+def structured(*structure: int) -> Draw:
+    def draw(rng: Generator, n: int) -> tuple[Matrix, list[Edge]]:
+        return make_structured(structure, n, random_state=int(rng.integers(2**31)))[0], within(structure)
 
     return draw
 
 
-def gaussian(*structure: int) -> Callable[[Generator], tuple[Matrix, list[Edge]]]:
-    def draw(rng: Generator) -> tuple[Matrix, list[Edge]]:
+def gaussian(*structure: int) -> Draw:
+    def draw(rng: Generator, n: int) -> tuple[Matrix, list[Edge]]:
         seed = int(rng.integers(2**31))
-        return make_block_gaussian(structure, ROWS, sigma=0.7, random_state=seed)[0], within(structure)
+        return make_block_gaussian(structure, n, sigma=0.7, random_state=seed)[0], within(structure)
 
     return draw
 
 
-def chain(rng: Generator) -> tuple[Matrix, list[Edge]]:
+def chain(rng: Generator, n: int) -> tuple[Matrix, list[Edge]]:
     edges = [(0, 1), (1, 2), (2, 3)]
-    return markov(rng, 4, edges), edges
+    return markov(rng, n, 4, edges), edges
 
 
-def two_tree(rng: Generator) -> tuple[Matrix, list[Edge]]:
+def two_tree(rng: Generator, n: int) -> tuple[Matrix, list[Edge]]:
     """Eight columns, each but two joined to both ends of an edge that was there."""
     edges = [(0, 1)]
     for column in range(2, 8):
         a, b = edges[rng.integers(len(edges))]
         edges += [(a, column), (b, column)]
     if np.bincount(np.ravel(edges)).max() > 5:  # partial correlations of 0.35 with more are hardly ever possible
-        return two_tree(rng)
-    return markov(rng, 8, edges), edges
+        return two_tree(rng, n)
+    return markov(rng, n, 8, edges), edges
 
 
-def markov(rng: Generator, n_columns: int, edges: Sequence[Edge]) -> Matrix:
+def xor(rng: Generator, n: int) -> tuple[Matrix, list[Edge]]:
+    """Three columns of which two say nothing, and two strangers."""
+    X = rng.normal(size=(n, 5))
+    X[:, 2] = np.abs(X[:, 2]) * np.sign(X[:, 0] * X[:, 1])
+    return X, [(0, 1), (0, 2), (1, 2)]
+
+
+def markov(rng: Generator, n: int, n_columns: int, edges: Sequence[Edge]) -> Matrix:
     """Normal rows with partial correlations from 0.35 to 0.6 of either sign where there is an edge, then sinh."""
     precision = np.zeros((n_columns, n_columns))
     while np.linalg.eigvalsh(precision)[0] < 0.05:
@@ -116,7 +128,7 @@ def markov(rng: Generator, n_columns: int, edges: Sequence[Edge]) -> Matrix:
         for a, b in edges:
             precision[a, b] = precision[b, a] = rng.choice([-1, 1]) * rng.uniform(0.35, 0.6)
     covariance = np.linalg.inv(precision)
-    X = rng.multivariate_normal(np.zeros(n_columns), covariance, ROWS)
+    X = rng.multivariate_normal(np.zeros(n_columns), covariance, n)
     return np.sinh(X / np.sqrt(np.diag(covariance)))
 
 
@@ -160,6 +172,33 @@ def work(path: Path, share: Sequence[tuple[Case, int]]) -> None:
         found = as_text(tree.edges), as_text(tuple(truth)), as_text(partition)
         values = (case.label, number, *X.shape, *found, f"{tree.gap:.3g}", seconds)
         append(path, dict(zip(EDGE_FIELDS, values, strict=True)))
+
+
+# --- charges of blocks, and of edges ---------------------------------------------------------------------------
+
+FEW_ROWS, FEW_TABLES = (300, 100), 40
+CHARGED = (*(case for case in CASES if case.label in ("chain of 4", "2-tree of 8")), Case("xor triple", xor))
+
+
+def charges_table() -> None:
+    """Why a clique is charged no less than its pairs: false edges and complete trees by either rule."""
+    warnings.simplefilter("ignore")
+    lines = []
+    for n in FEW_ROWS:
+        for case in CHARGED:
+            found = np.array([by_both(case, number, n) for number in range(FEW_TABLES)])
+            lines.append([case.label, str(n), *(f"{100 * share:.0f}" for share in found.mean(axis=0))])
+    print(f"{FEW_TABLES} tables each, %: with a false edge, with all true edges\n")
+    head = ["case", "N", "false, as blocks", "complete, as blocks", "false, by edge", "complete, by edge"]
+    print_rows(head, lines)
+
+
+def by_both(case: Case, number: int, n_rows: int) -> list[bool]:
+    X, truth = case.sample(number, n_rows)
+    scores = Scoring.of(LARGEST_CLIQUE, random_state=FIRST_SEED + number, n_jobs=1).score(X, columns=False)
+    as_blocks = dynamic.best(TreeProblem(scores)).edges or ()
+    trees = (set(as_blocks), set(select_tree(scores).edges))
+    return [verdict for edges in trees for verdict in (bool(edges - set(truth)), set(truth) <= edges)]
 
 
 # --- real tables -----------------------------------------------------------------------------------------------
@@ -358,7 +397,7 @@ def read(path: Path) -> list[Row]:
 if __name__ == "__main__":
     labels = [case.label for case in CASES]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["edges", "real", "table"])
+    parser.add_argument("part", choices=["edges", "charges", "real", "table"])
     parser.add_argument("--cases", nargs="+", choices=labels, default=labels)
     parser.add_argument("--tables", type=int, default=TABLES)
     parser.add_argument("--data", nargs="+", choices=SIZES, default=list(SIZES))
@@ -367,6 +406,8 @@ if __name__ == "__main__":
     options = parser.parse_args()
     if options.part == "edges":
         run_edges(options.cases, options.tables, options.workers)
+    elif options.part == "charges":
+        charges_table()
     elif options.part == "real":
         run_real(options.data, options.rivals)
     else:

@@ -164,11 +164,9 @@ def test_a_run_that_hears_no_signal_is_ended_all_the_same(tmp_path):
     with command(tmp_path, code=deaf) as process:
         wait_for_records(tmp_path, 20)
         time.sleep(1)
-        begun = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=30)  # of the hundred seconds in which it would not hear
     assert process.returncode == 128 + signal.SIGTERM
-    assert time.monotonic() - begun < 30  # two seconds, on a machine that has nothing else to do
     assert not list((tmp_path / "run").glob(".*"))
 
 
