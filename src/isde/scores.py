@@ -137,8 +137,8 @@ class SubsetScores:
         """The table for trees: a clique is charged as a block is, and no less than its pairs are.
 
         Charges of blocks keep strangers apart. In a tree a clique also stands against its columns with an edge less,
-        and by charges of blocks that edge would come cheap: at 300 rows, 39 of 40 two-trees of eight columns had edges
-        that are not there, 1 by this table, with no true edge lost in either (a trial).
+        and by charges of blocks that edge would come cheap: at 300 rows, 92 % of two-trees of eight columns had edges
+        that are not there, none by this table, and no true edge is lost (`experiments/trees.py charges`).
         """
         if self.max_block_size < 2:
             return self
