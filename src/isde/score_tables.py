@@ -15,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 
 from isde import memory
-from isde.arrays import Matrix
+from isde.arrays import Matrix, Vector
 from isde.data.words import in_braces
 from isde.errors import PartialWarning, warn
 from isde.marginals.marginal import SubsetScorer
@@ -31,14 +31,19 @@ from isde.subsets import Subset, SubsetFamily
 SPLITS_KEPT = 4
 """Splits whose rows are kept prepared: chunks come split by split, and few are under way at once."""
 
-TABLE_BYTES = 42
-"""Of a subset of a split, while the table of a model is made: scores, bandwidths, gains, what is averaged of them."""
+TABLE_BYTES = 17
+"""Of a subset of a split, while the table of a model is made: score, bandwidth, whether it is settled."""
+
+AVERAGED_AT_ONCE = 1 << 16
+"""Subsets whose scores of all splits are averaged together: what that takes besides stays small, however many."""
+
+NUMBER_BYTES = 8
 
 SAID = 8
 """Subsets that are named where several have no score."""
 
-RESULT_BYTES = 25
-"""Of a subset of a split by a model, as the store keeps it: position, score, bandwidth, whether it is settled."""
+RESULT_BYTES = 14
+"""Of a subset of a split by a model, at most, as the store packs it: position, score, bandwidth, if it is settled."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def score_models(
 
 def check_table(subsets: SubsetFamily, n_splits: int, n_models: int, *, in_memory: bool) -> None:
     """Raise `ResourceError`, before anything is allocated, for a table that this machine cannot hold."""
-    each = TABLE_BYTES * n_splits + (RESULT_BYTES * n_splits * n_models if in_memory else 0)
+    each = bytes_of_subset(n_splits, n_models, in_memory=in_memory)
     most, n, k = memory.memory_bytes(), subsets.offsets[-1], subsets.max_size
     fits = [size for size in range(1, k) if most is None or subsets.offsets[size + 1] * each <= most]
     memory.check_memory(
@@ -98,6 +103,12 @@ def check_table(subsets: SubsetFamily, n_splits: int, n_models: int, *, in_memor
         f"max_block_size={k} with {subsets.n_columns:,} columns means {n:,} subsets: their table",
         f"use max_block_size={fits[-1]}, or fewer columns" if fits else "use fewer columns",
     )
+
+
+def bytes_of_subset(n_splits: int, n_models: int, *, in_memory: bool) -> int:
+    """What a subset takes until there is one table: what was found, if it stands in no file, and the tables made."""
+    found = RESULT_BYTES * n_splits * n_models if in_memory else 0
+    return found + TABLE_BYTES * n_splits + len(ALIGNED) * NUMBER_BYTES * n_models
 
 
 def plan_tasks(
@@ -246,7 +257,7 @@ def expected_cost(
         one = cost.shared / executor.n_workers + cost.alone / at_once
         seconds += one * sum(task.chunk.work for task in own) / middle.chunk.work
         memory = max(memory, at_once * cost.memory)
-    return seconds, memory + RESULT_BYTES * len(splits) * scorer.n_models * len(subsets)
+    return seconds, memory + bytes_of_subset(len(splits), scorer.n_models, in_memory=True) * len(subsets)
 
 
 def announcement(
@@ -294,10 +305,10 @@ def _by_split(
             found = store.get(task.key)
             here = task.split, found.positions
             scores[here], bandwidths[here], unsettled[here] = found.scores, found.bandwidths, found.unsettled
-    no_error = np.full(len(subsets), np.nan)
+    unknown, nothing = np.full(len(subsets), np.nan), np.zeros(len(subsets))  # shared by all splits
     columns = (tuple(np.flatnonzero(own[: subsets.n_columns]).tolist()) for own in unsettled)
     return [
-        SubsetScores(subsets, score, bandwidth, no_error, tuple(names), edge)
+        SubsetScores(subsets, score, bandwidth, unknown, tuple(names), edge, gain_errors=unknown, charges=nothing)
         for score, bandwidth, edge in zip(scores, bandwidths, columns, strict=True)
     ]
 
@@ -319,18 +330,29 @@ def average_scores(tables: Sequence[SubsetScores], overlap: float) -> SubsetScor
     """
     if len(tables) == 1:
         return tables[0]
-    scores, gains = np.stack([table.scores for table in tables]), np.stack([table.gains for table in tables])
-    widening = np.sqrt(1 / len(tables) + overlap)
-    with np.errstate(invalid="ignore"):  # -inf minus -inf: a subset no split could fit has no spread
-        errors, gain_errors = (values.std(axis=0, ddof=1) * widening for values in (scores, gains))
-    return replace(
-        tables[0],
-        scores=scores.mean(axis=0),
-        errors=errors,
-        gain_errors=gain_errors,
-        bandwidths=np.median([table.bandwidths for table in tables], axis=0),
-        unsettled=tuple(sorted({c for table in tables for c in table.unsettled})),
-    )
+    first, widening = tables[0], np.sqrt(1 / len(tables) + overlap)
+    found = {name: np.empty(len(first)) for name in ("scores", "errors", "gain_errors", "bandwidths")}
+    for size in range(1, first.max_block_size + 1):
+        where = first.subsets.of_size(size)
+        for start in range(where.start, where.stop, AVERAGED_AT_ONCE):
+            here = slice(start, min(start + AVERAGED_AT_ONCE, where.stop))
+            scores, gains = (
+                np.stack(values) for values in zip(*(_within(table, size, here) for table in tables), strict=True)
+            )
+            found["scores"][here] = scores.mean(axis=0)
+            with np.errstate(invalid="ignore"):  # -inf minus -inf: a subset no split could fit has no spread
+                found["errors"][here] = scores.std(axis=0, ddof=1) * widening
+                found["gain_errors"][here] = gains.std(axis=0, ddof=1) * widening
+            found["bandwidths"][here] = np.median([table.bandwidths[here] for table in tables], axis=0)
+    return replace(first, unsettled=tuple(sorted({c for table in tables for c in table.unsettled})), **found)
+
+
+def _within(table: SubsetScores, size: int, here: slice) -> tuple[Vector, Vector]:
+    """Scores and gains of some subsets of one size."""
+    first, scores = table.subsets.offsets[size], table.scores[here]
+    members = table.subsets.members(size)[here.start - first : here.stop - first]
+    with np.errstate(invalid="ignore"):  # -inf minus -inf: no gain can be told
+        return scores, scores - table.scores[: table.n_columns][members].sum(axis=1)
 
 
 def best_scores(tables: Sequence[SubsetScores]) -> SubsetScores:

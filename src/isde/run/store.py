@@ -35,19 +35,19 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """Kept as long as the process lives."""
+    """Kept as long as the process lives, as the bytes that a file would hold: half of the arrays, or less."""
 
     def __init__(self) -> None:
-        self._found: dict[str, ChunkScores] = {}
+        self._found: dict[str, bytes] = {}
 
     def finished(self) -> Collection[str]:
         return self._found.keys()
 
     def put(self, key: str, found: ChunkScores) -> None:
-        self._found[key] = found
+        self._found[key] = pack(found)
 
     def get(self, key: str) -> ChunkScores:
-        return self._found[key]
+        return unpack(self._found[key])
 
 
 @dataclass(frozen=True)

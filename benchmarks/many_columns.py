@@ -1,0 +1,108 @@
+"""What many columns cost: a whole fit, all subsets scored, the best partition proved.
+
+    python benchmarks/many_columns.py [--columns 10,50,100,200] [--sizes 2,3] [--marginals kde,copula+stack]
+                                      [--splits paper,default] [--rows 1000] [--alpha auto|none] [--search exhaustive]
+
+The table has planted blocks (three XOR-like columns, two pairs on rings, two columns alone, and so on). Every line is a
+fit in a process of its own: seconds of the processor for scoring (with what chance gives), for selecting, and for the
+blocks; the most memory that the process held, beside the same process before it began; how many blocks are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+
+PLANTED = 3, 2, 2, 1, 1
+
+
+def planted(n_columns: int, largest: int, n_rows: int, seed: int = 0):
+    """Rows with blocks of at most `largest` columns, their columns shuffled, and the true partition."""
+    from isde.partitions import canonical_partition
+    from isde.synthetic import make_structured
+
+    sizes, left = [], n_columns
+    while left:
+        sizes.append(min(PLANTED[len(sizes) % len(PLANTED)], largest, left))
+        left -= sizes[-1]
+    X, truth = make_structured(sizes, n_rows, random_state=seed)
+    place = np.random.default_rng(seed).permutation(n_columns)
+    shuffled = np.empty_like(X)
+    shuffled[:, place] = X
+    return shuffled, canonical_partition([sorted(place[list(block)].tolist()) for block in truth], n_columns)
+
+
+def peak_megabytes() -> float:
+    """The most memory that this process has held."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
+
+
+def measure(d: int, k: int, marginal: str, split: str, alpha: str, n_rows: int, search: str) -> None:
+    from isde import ISDE
+    from isde.density import scaling_for
+
+    warnings.simplefilter("ignore")
+    model = ISDE(
+        k,
+        marginal=marginal,
+        split=None if split == "default" else split,
+        alpha=None if alpha == "none" else "auto",
+        random_state=0,
+        **({} if search == "exhaustive" else {"search": search}),
+    )
+    small, _ = planted(6, 2, 40)
+    ISDE(2, marginal=marginal, split="paper", random_state=0).fit(small)  # compiled code is loaded or made
+    X, truth = planted(d, k, n_rows)
+    before, start = peak_megabytes(), time.process_time()
+    scoring = model._scoring()
+    rows = model._check_rows(X, scoring)
+    scores = model._subset_scores(rows, scaling_for(rows, model.scale, scoring.marginal), scoring, None)
+    scored = time.process_time()
+    from isde import select_partition
+
+    found = select_partition(scores)
+    selected = time.process_time()
+    right = f"{len(set(found.partition) & set(truth))} of {len(truth)}"
+    print(
+        f"{d:>5} {k:>2} {marginal:<13} {split:<8} {len(scores):>10,} {scored - start:>9.1f} {selected - scored:>8.1f} "
+        f"{peak_megabytes():>8,.0f} {before:>8,.0f}  {'yes' if found.is_optimal else 'no':<6} {right}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--columns", default="10,50,100,200")
+    parser.add_argument("--sizes", default="2,3")
+    parser.add_argument("--marginals", default="kde,copula+stack")
+    parser.add_argument("--splits", default="paper,default")
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--alpha", default="auto", choices=["auto", "none"])
+    parser.add_argument("--search", default="exhaustive", choices=["exhaustive", "screened"])
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        measure(
+            int(asked.columns), int(asked.sizes), asked.marginals, asked.splits, asked.alpha, asked.rows, asked.search
+        )
+        return
+    print(f"{asked.rows:,} rows, alpha {asked.alpha}, search {asked.search}; seconds of the processor, megabytes")
+    print(f"{'d':>5} {'k':>2} {'marginal':<13} {'split':<8} {'subsets':>10} {'scoring':>9} {'select':>8} ", end="")
+    print(f"{'peak':>8} {'before':>8}  {'proved':<6} blocks right", flush=True)
+    for marginal in asked.marginals.split(","):
+        for split in asked.splits.split(","):
+            for k in asked.sizes.split(","):
+                for d in asked.columns.split(","):
+                    case = ["--columns", d, "--sizes", k, "--marginals", marginal, "--splits", split]
+                    more = ["--rows", str(asked.rows), "--alpha", asked.alpha, "--search", asked.search, "--one"]
+                    subprocess.run([sys.executable, __file__, *case, *more], check=True)
+
+
+if __name__ == "__main__":
+    main()
