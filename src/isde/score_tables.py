@@ -331,7 +331,8 @@ def average_scores(tables: Sequence[SubsetScores], overlap: float) -> SubsetScor
     if len(tables) == 1:
         return tables[0]
     first, widening = tables[0], np.sqrt(1 / len(tables) + overlap)
-    found = {name: np.empty(len(first)) for name in ("scores", "errors", "gain_errors", "bandwidths")}
+    names = "scores", "errors", "gain_errors", "bandwidths"
+    found: dict[str, Any] = {name: np.empty(len(first)) for name in names}
     for size in range(1, first.max_block_size + 1):
         where = first.subsets.of_size(size)
         for start in range(where.start, where.stop, AVERAGED_AT_ONCE):

@@ -39,6 +39,9 @@ TILE_SLOTS = 1 << 15
 TILE_ROWS = 1 << 10
 """Of one tile, at most: what its kernels and rows cost is then little beside its sums, and its memory bounded."""
 
+NO_COLUMN = np.int16(np.iinfo(np.int16).max)
+"""Padding that is sorted behind all columns."""
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -131,17 +134,15 @@ def build_tile(subsets: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
 
     left_parent, left_group, quad, right, members = [], [], [], [], []
     for piece in pieces:
-        for lefts in _padded(piece.lefts, LEFT):
+        fours, rights = list(_padded(piece.lefts, LEFT)), list(_padded(piece.rights, RIGHT))
+        for lefts in fours:
             left_parent.append([row(s[:-1]) if s and len(s) > 1 else -1 for s in lefts])
             left_group.append([s[-1] if s else row(()) for s in lefts])
-            for rights in _padded(piece.rights, RIGHT):
-                quad.append(len(left_parent) - 1)
-                right.append([row(s or ()) for s in rights])
-                unions = [() if a is None or b is None else a + b for a in lefts for b in rights]
-                members += [union if len(union) <= subsets.max_size else () for union in unions]
-    padded = np.full((len(members), subsets.max_size), -1, dtype=np.int16)
-    for slot, subset in enumerate(members):
-        padded[slot, : len(subset)] = sorted(subset)
+        own = np.array([[row(s or ()) for s in pair] for pair in rights], dtype=np.int64).reshape(-1, RIGHT)
+        quad.append(np.repeat(np.arange(len(left_parent) - len(fours), len(left_parent)), len(rights)))
+        right.append(np.tile(own, (len(fours), 1)))
+        members.append(_unions(fours, rights, subsets.max_size))
+    padded = np.concatenate(members)
     columns = np.arange(subsets.n_columns, dtype=np.int64)[:, None]
     return Tile(
         columns,
@@ -149,11 +150,41 @@ def build_tile(subsets: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
         np.array(group, dtype=np.int64),
         np.array(left_parent, dtype=np.int64),
         np.array(left_group, dtype=np.int64),
-        np.array(quad, dtype=np.int64),
-        np.array(right, dtype=np.int64),
+        np.concatenate(quad),
+        np.concatenate(right),
         padded,
         positions(subsets, padded),
     )
+
+
+def _unions(
+    fours: Sequence[Sequence[Subset | None]], pairs: Sequence[Sequence[Subset | None]], largest: int
+) -> NDArray[np.int16]:
+    """The columns of each left with each right, octet by octet, sorted and padded with -1.
+
+    Nothing but padding where one of them is missing, and where they are more than `largest`.
+    """
+    (lefts, no_left), (rights, no_right) = _as_rows(fours), _as_rows(pairs)
+    shape = len(fours), len(pairs), LEFT, RIGHT
+    parts = [
+        np.broadcast_to(lefts.reshape(len(fours), 1, LEFT, 1, -1), (*shape, lefts.shape[1])),
+        np.broadcast_to(rights.reshape(1, len(pairs), 1, RIGHT, -1), (*shape, rights.shape[1])),
+        np.full((*shape, largest), NO_COLUMN),
+    ]
+    unions = np.sort(np.concatenate(parts, axis=-1), axis=-1)
+    missing = no_left.reshape(len(fours), 1, LEFT, 1) | no_right.reshape(1, len(pairs), 1, RIGHT)
+    unions[missing | ((unions != NO_COLUMN).sum(axis=-1) > largest)] = NO_COLUMN
+    unions = unions[..., :largest].reshape(-1, largest)
+    return np.where(unions == NO_COLUMN, np.int16(-1), unions)
+
+
+def _as_rows(groups: Sequence[Sequence[Subset | None]]) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+    """Sets as the rows of a matrix, padded, and which of them are missing."""
+    sets = [s for group in groups for s in group]
+    rows = np.full((len(sets), max(len(s or ()) for s in sets)), NO_COLUMN)
+    for i, s in enumerate(sets):
+        rows[i, : len(s or ())] = s or ()
+    return rows, np.array([s is None for s in sets])
 
 
 def blocks_tile(blocks: Sequence[Sequence[int]]) -> Tile:

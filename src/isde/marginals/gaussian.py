@@ -155,18 +155,17 @@ def expected_log_densities(C: Matrix, D: Matrix, subsets: SubsetFamily) -> Vecto
     little more than one row each. Those that are nearly singular are left to `direct_log_densities`.
     """
     spread, R, Q = _in_units_of_spread(C, D)
-    values, vectors = np.linalg.eigh(Q)
     scores = np.empty(len(subsets))
     k, d = subsets.max_size, subsets.n_columns
     _extend_factors(
         R,
-        vectors * np.sqrt(np.maximum(values, 0.0)),
+        Q,
         2 * np.log(np.where(spread > 0, spread, 1.0)) + np.log(2 * np.pi),
         np.array(subsets.offsets, dtype=np.int64),
         binomials(d, k),
         scores,
         np.zeros((k, k)),
-        np.zeros((k, d)),
+        np.zeros((k, k)),
         np.zeros((k + 1, 3)),
         np.full(k, -1),
         np.zeros(k + 1, dtype=np.int64),
@@ -183,13 +182,13 @@ def expected_log_densities(C: Matrix, D: Matrix, subsets: SubsetFamily) -> Vecto
 @loop
 def _extend_factors(
     R: Any,  # in: correlations
-    F: Any,  # in: F F' = second moment of the scoring rows, in the same units
+    Q: Any,  # in: second moment of the scoring rows, in the same units
     constant: Any,  # in: of each column: log of its variance times 2 pi
     offsets: Any,  # in: position of the first subset of each size
     choose: Any,  # in: binomial coefficients
     scores: Any,  # out: by position; NaN where the correlations are nearly singular
     L: Any,  # scratch: the factor, a row for each depth
-    Z: Any,  # scratch: L^-1 F
+    A: Any,  # scratch: its inverse
     sums: Any,  # scratch, zeros: log-determinant (NaN where nearly singular), trace and constant at each depth
     columns: Any,  # scratch, -1: the subset
     rank: Any,  # scratch, zeros: of its first columns among subsets of their size
@@ -214,13 +213,18 @@ def _extend_factors(
         place = offsets[depth + 1] + rank[depth + 1]
         if pivot > SMALL_PIVOT and not np.isnan(sums[depth, 0]):
             L[depth, depth] = np.sqrt(pivot)
-            length = 0.0
-            for r in range(d):
-                z = F[c, r]
-                for j in range(depth):
-                    z -= L[depth, j] * Z[j, r]
-                Z[depth, r] = z / L[depth, depth]
-                length += Z[depth, r] * Z[depth, r]
+            A[depth, depth] = 1.0 / L[depth, depth]
+            for i in range(depth):
+                a = 0.0
+                for j in range(i, depth):
+                    a -= L[depth, j] * A[j, i]
+                A[depth, i] = a / L[depth, depth]
+            length = 0.0  # this column's part of the trace of A Q A'
+            for i in range(depth + 1):
+                z = 0.5 * A[depth, i] * Q[columns[i], columns[i]]
+                for j in range(i):
+                    z += A[depth, j] * Q[columns[j], columns[i]]
+                length += 2.0 * A[depth, i] * z
             sums[depth + 1, 0] = sums[depth, 0] + np.log(pivot)
             sums[depth + 1, 1] = sums[depth, 1] + length
             sums[depth + 1, 2] = sums[depth, 2] + constant[c]
