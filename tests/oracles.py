@@ -77,6 +77,31 @@ def choose_bandwidth(X, bandwidths=None, cv=5):
     return grid[int(np.argmax(scores))]
 
 
+def choose_shared_bandwidth(X, n_fit, cv=5):
+    """The bandwidth of all splits that fit on n_fit rows, by rows in a random order.
+
+    Each fold of these is scored by as many of the rows that follow it as cross-validation in a split would leave.
+    """
+    X, n = shuffled(X), len(X)
+    n_seen = n_fit - len(contiguous_folds(n_fit, cv)[0])
+
+    def score(h):
+        folds = contiguous_folds(n, cv)
+        held_out = [kde_log_density(X[f], X[[(f[-1] + 1 + i) % n for i in range(n_seen)]], h) for f in folds]
+        return float(np.mean(np.concatenate(held_out)))
+
+    scores = [score(h) for h in PAPER_GRID]
+    best = int(np.argmax(scores))
+    assert 0 < best < len(PAPER_GRID) - 1, "the grid would have to grow"
+    return PAPER_GRID[best]
+
+
+def scored_in_common(scored):
+    """Of the rows that a split scores, the share that another one scores too: the mean over all pairs of splits."""
+    pairs = [len(set(a) & set(b)) / len(a) for a, b in combinations(map(list, scored), 2)]
+    return float(np.mean(pairs))
+
+
 def kde_score(X_fit, X_score, subset, bandwidths=None, cv=5):
     """Held-out mean log-density of a subset, and the bandwidth behind it."""
     S = list(subset)

@@ -334,18 +334,21 @@ def test_tables_cost_no_more_than_the_data_or_twenty_seconds(d, k, n, split, mon
     asked = []
     monkeypatch.setattr(chance_module, "_draw_once", lambda *arguments: asked.append(arguments))
     drawn_by(CopulaScorer(), split, d, k, n)
-    ((_, _, max_size, rows, width, n_tables, _),) = asked
+    ((_, _, max_size, rows, drawn, width, n_tables, _),) = asked
 
     def products(n_rows, n_columns):
-        n_splits, share = (20, 0.45) if split == "structure" else (1, 0.5)
-        fit = int(share * n_rows)
         subsets = sum(comb(n_columns, size) for size in range(1, k + 1))
-        return n_splits * (fit * (6 * fit + n_rows - fit) + 1e5) * subsets
+        if split == "structure":  # twenty splits, one search
+            fit = int(0.45 * n_rows)
+            return (6 * fit * n_rows + 20 * (fit * n_rows // 5 + 1e5)) * subsets
+        fit = n_rows // 2
+        return (7 * fit * fit + 1e5) * subsets
 
-    assert (max_size, rows) == (k, min(n, 300) // 60 * 60)
+    assert (max_size, rows, drawn) == (k, min(n, 300) // 60 * 60, rows)
     assert d <= width <= max(d, COLUMNS)
     assert 1 <= n_tables <= TABLES
-    allowed = max(products(n, d), min(20 * (products(n, d) + 1e10), 4e11))
+    own = products(n, d) + 1e9 * d
+    allowed = max(own, min(20 * own, 4e11))
     assert n_tables * products(rows, width) <= 1.01 * allowed  # shares of rows are whole rows
     if width < max(d, COLUMNS):  # as wide as can be
         assert TABLES * products(rows, width + 1) > 0.99 * allowed
@@ -354,9 +357,23 @@ def test_tables_cost_no_more_than_the_data_or_twenty_seconds(d, k, n, split, mon
         assert (n_tables + 1) * products(rows, width) > 0.99 * allowed
 
 
+@pytest.mark.parametrize(("n", "drawn"), [(5000, 60), (10_000, 60), (30_000, 180), (1_000_000, 1200)])
+def test_where_splits_draw_their_own_rows_those_of_chance_do_too(n, drawn, monkeypatch):
+    """As far apart as those of the data, up to where they hardly share a row."""
+    asked = []
+    monkeypatch.setattr(chance_module, "_draw_once", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr(chance_module, "ROWS", (60,))
+    splits = draw_splits(resolve_split("structure", 0), np.zeros((n, 2)), 10_000)
+    draw_chance(CopulaScorer(), "structure", splits, SubsetFamily(2, 2), n, 1, max_split_rows=10_000)
+    assert asked[0][3:5] == (60, drawn)
+    table = chance_module._draw_table("structure", 2, 60, drawn, 2, 0)
+    assert table.X.shape == (drawn, 2)
+    assert {(len(fit), len(score)) for fit, score in table.splits} == {(27, 12)}
+
+
 @pytest.mark.parametrize(("d", "k"), [(120, 3), (50, 4), (30, 5)])
 def test_the_default_alpha_can_be_told_however_many_subsets(d, k, monkeypatch, as_by_default):
-    def draw(scorer, split, max_size, n_rows, n_columns, n_tables, n_jobs):
+    def draw(scorer, split, max_size, n_rows, drawn_rows, n_columns, n_tables, n_jobs):
         kinds = _kinds(SubsetFamily(n_columns, max_size))
         pools = [[np.zeros(n_tables * len(kind)) for kind in of_size] for of_size in kinds]
         return Chance(n_tables, n_rows, n_rows, n_columns, (pools, pools, pools))

@@ -82,7 +82,7 @@ def test_a_column_is_unsettled_where_the_family_it_takes_is():
 
 def test_a_column_is_unsettled_where_it_is_in_any_split():
     splits = [table({(0,): 1.0, (1,): 1.0}, unsettled=unsettled) for unsettled in ((), (1,), (0,))]
-    assert average_scores(splits, overlap=1.0).unsettled == (0, 1)
+    assert average_scores(splits, common=0.5).unsettled == (0, 1)
 
 
 def test_a_list_of_nothing_is_refused():

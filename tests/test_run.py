@@ -6,12 +6,13 @@ from joblib import parallel_config
 from sklearn import config_context
 from sklearn.mixture import GaussianMixture
 
+from isde.errors import PartialWarning
 from isde.marginals import MARGINAL_NAMES, resolve_marginal
 from isde.marginals.marginal import Traits
 from isde.run.executors import CHUNKS_PER_WORKER, LocalExecutor
 from isde.run.store import MemoryStore
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
-from isde.score_tables import SplitRows, expected_cost, plan_tasks, run_tasks, score_models, score_task
+from isde.score_tables import TUNING, SplitRows, expected_cost, plan_tasks, run_tasks, score_models, score_task
 from isde.splits import draw_splits, resolve_split, split_key
 from isde.subsets import SubsetFamily
 
@@ -183,11 +184,46 @@ def test_what_is_in_the_store_is_not_done_again(scorer, table, n_jobs):
         done.append(task.key)
         return score_task(scorer, rows, task, means)
 
+    tasks = [task for task in tasks if not task.chunk.tuned or task.split == TUNING]  # that need no other one first
     run_tasks(score, tasks[::2], LocalExecutor(n_jobs), store, advanced.append)
     run_tasks(score, tasks, LocalExecutor(n_jobs), store, advanced.append)
     assert sorted(done) == sorted(task.key for task in tasks)
-    whole = sum(task.chunk.n_subsets for task in tasks)
-    assert sum(advanced) == whole
+    assert sum(advanced) == sum(task.n_steps for task in tasks)
+
+
+@every_marginal
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_run_that_was_cut_off_goes_on_to_the_same_bits(scorer, table, n_jobs):
+    """Whatever was done: some of what splits share, all of it, some splits."""
+    X, splits = table
+    asked = {"n_jobs": n_jobs, "names": tuple("abcd")}
+    whole = MemoryStore()
+    expected = score_models(X, splits, SUBSETS, scorer, store=whole, **asked)
+    keys = sorted(whole.finished())
+    for kept in (keys[::2], keys[1::2], [key for key in keys if key.startswith("tuning")], keys[:1]):
+        store = MemoryStore()
+        for key in kept:
+            store.put(key, whole.get(key))
+        for one, other in zip(expected, score_models(X, splits, SUBSETS, scorer, store=store, **asked), strict=True):
+            assert one.scores.tobytes() == other.scores.tobytes()
+        assert sorted(store.finished()) == keys
+
+
+def test_subsets_that_could_not_be_tuned_are_in_no_split_and_named(table):
+    """A chunk that ends its process each time it is tuned."""
+    X, splits = table
+    scorer = resolve_marginal("kde")
+
+    class LosesOne(LocalExecutor):
+        def map(self, score, tasks, report):
+            for task, found in super().map(score, tasks, report):
+                assert not (task.split != TUNING and task.chunk.key == lost)
+                yield task, None if task.chunk.key == lost else found
+
+    lost = plan_tasks(scorer, splits, SUBSETS)[0].chunk.key
+    with pytest.warns(PartialWarning, match=lost):
+        (found,) = score_models(X, splits, SUBSETS, scorer, n_jobs=1, names=tuple("abcd"), executor=LosesOne(1))
+    assert (found.scores == -np.inf).any()
 
 
 @every_marginal

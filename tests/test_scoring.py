@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import KFold, ShuffleSplit
 
 import oracles
-from chunks import by_model
+from chunks import by_model, by_split
 from isde import ISDE, load, score_subsets, select_partition
 from isde.chance import draw_chance
 from isde.marginals import resolve_marginal
@@ -37,7 +37,7 @@ def skewed(rng):
 
 def scored_by(scorer, X, split, family):
     """Scores and bandwidths of each model in each split, two lists of (models, splits, subsets)."""
-    found = [by_model(scorer, X[fit], X[score], family) for fit, score in draw_splits(resolve_split(split, 0), X)]
+    found = by_split(scorer, X, draw_splits(resolve_split(split, 0), X), family)
     return [
         np.array([[getattr(m, name) for m in one] for one in found]).swapaxes(0, 1) for name in ("scores", "bandwidths")
     ]
@@ -46,8 +46,8 @@ def scored_by(scorer, X, split, family):
 def widening(X, split):
     """Splits share rows: more of them do not make the error smaller than their overlap."""
     parts = draw_splits(resolve_split(split, 0), X)
-    overlap = sum(len(score) for _, score in parts) / sum(len(fit) for fit, _ in parts)
-    return np.sqrt(1 / len(parts) + overlap)
+    common = oracles.scored_in_common([score for _, score in parts])
+    return np.sqrt(1 / len(parts) + common / (1 - common))
 
 
 @pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)

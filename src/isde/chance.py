@@ -45,7 +45,7 @@ from isde.run.work import ChunkScores, Means
 from isde.score_tables import score_models
 from isde.scores import SubsetScores
 from isde.solvers.dominance import best_divisions
-from isde.splits import Split, draw_splits, resolve_split, split_key
+from isde.splits import Split, draw_splits, resolve_split, rows_at_most, split_key, tuning_rows
 from isde.subsets import SubsetFamily
 
 TABLES = 40
@@ -54,6 +54,9 @@ TABLES = 40
 ROWS = 20, 50, 100, 200
 """Rows of a table drawn: the largest of these that the data have. Rows times margin has the same law for all numbers of
 rows, or, for kernels, a law that shrinks: what fewer rows show is enough, and the same for many tables."""
+
+FARTHEST_APART = 20
+"""Times the rows of which a split is one, at most, that a table drawn has: splits hardly share rows then."""
 
 COLUMNS = 16
 """Columns of a table drawn, or as many as the data have: a table of few columns shows few subsets at a time."""
@@ -83,8 +86,8 @@ class Chance:
     """Margins of subsets in tables of independent groups of columns."""
 
     n_tables: int
-    n_rows: int  # of a table
-    n_scored: int  # rows of a table that any split scores
+    n_rows: int  # of a table, or of which a split is one where splits draw their own
+    n_scored: int  # rows of a table that any split scores, no more than n_rows: margins are then charged too much
     n_columns: int  # of a table
     margins: tuple[tuple[tuple[Vector, ...], ...], ...]  # by model, size from 2 on and kind; largest first, nats a row
     counts: tuple[tuple[int, ...], ...] | None = None  # how many there were, by size and kind; None: all are in margins
@@ -136,27 +139,33 @@ def draw_chance(
     n_rows: int,
     n_jobs: int | None,
     store: Store | None = None,
+    *,
+    max_split_rows: int | None = None,
 ) -> Chance:
     """Margins under independence for tables like one that has these splits of its rows; those in a store are known."""
-    named = isinstance(split, str | float | None)
+    named, own_rows = isinstance(split, str | float | None), rows_at_most(n_rows, max_split_rows)
     # Another splitter may be made for its number of rows.
-    rows = max((rows for rows in ROWS if rows <= n_rows), default=n_rows) if named else n_rows
-    fewer = [(fit[: len(fit) * rows // n_rows], score[: len(score) * rows // n_rows]) for fit, score in splits]
-    own, part = _work(splits) * len(subsets) + COLUMN * subsets.n_columns, _work(fewer)
+    rows = max((rows for rows in ROWS if rows <= own_rows), default=own_rows) if named else own_rows
+    drawn_rows = int(rows * min(n_rows / own_rows, FARTHEST_APART)) if named else n_rows
+    fewer = [(fit[: len(fit) * rows // own_rows], score[: len(score) * rows // own_rows]) for fit, score in splits]
+    own = _work(splits, own_rows) * len(subsets) + COLUMN * subsets.n_columns
+    part = _work(fewer, rows)
     affordable = max(own, min(TIMES * own, AFFORDABLE))
     widths = range(max(COLUMNS, subsets.n_columns), subsets.n_columns - 1, -1)
     costs = {width: part * len(SubsetFamily(width, subsets.max_size)) for width in widths}
     width = next((w for w in widths if TABLES * costs[w] <= affordable), subsets.n_columns)
     n_tables = int(np.clip(affordable / costs[width], 1, TABLES))
-    shape = (scorer, split, subsets.max_size, rows, width, n_tables, n_jobs)
+    shape = (scorer, split, subsets.max_size, rows, drawn_rows, width, n_tables, n_jobs)
     if store is not None:
         return _draw(*shape, store)
     return _draw_once(*shape) if named else _draw(*shape)
 
 
-def _work(splits: Sequence[Split]) -> float:
-    """Products of kernels for each subset, or what takes as long."""
-    return float(sum(len(fit) * (6 * len(fit) + len(score)) + OVERHEAD for fit, score in splits))
+def _work(splits: Sequence[Split], n_rows: int) -> float:
+    """Products of kernels for each subset, or what takes as long; several splits share one search for bandwidths."""
+    n_fit = len(splits[0][0])
+    search = 6 * n_fit * (n_rows if len(splits) > 1 else n_fit)
+    return float(search + sum(len(fit) * len(score) + OVERHEAD for fit, score in splits))
 
 
 @dataclass(frozen=True)
@@ -165,6 +174,7 @@ class DrawnTable:
 
     X: Matrix
     splits: list[Split]
+    n_rows: int  # of which a split is one: the table has as many, or more, of which each split draws its own
     max_size: int
     most: int | None  # margins of each model, size and kind that are kept, the largest; None: all
 
@@ -181,6 +191,7 @@ def _draw(
     split: Any,
     max_size: int,
     n_rows: int,
+    drawn_rows: int,
     n_columns: int,
     n_tables: int,
     n_jobs: int | None,
@@ -190,7 +201,7 @@ def _draw(
     # As wide as the data: alpha is shared by all subsets of a size, and no smaller margin is ever looked at.
     most = max(RANK, n_tables) if n_columns > COLUMNS else None
     # Splits are drawn one after the other: a splitter may draw from a generator of its own.
-    drawn = [_draw_table(split, max_size, n_rows, n_columns, seed, most) for seed in range(n_tables)]
+    drawn = [_draw_table(split, max_size, n_rows, drawn_rows, n_columns, seed, most) for seed in range(n_tables)]
     found = _score_tables(scorer, drawn, n_jobs, MemoryStore() if store is None else store)
     kinds = _kinds(subsets)
     margins = tuple(
@@ -199,7 +210,7 @@ def _draw(
     )
     counts = None if most is None else tuple(tuple(n_tables * len(own) for own in of_size) for of_size in kinds)
     scored = np.unique(np.concatenate([score for _, score in drawn[0].splits]))
-    return Chance(n_tables, n_rows, len(scored), n_columns, margins, counts)
+    return Chance(n_tables, n_rows, min(len(scored), n_rows), n_columns, margins, counts)
 
 
 def _score_tables(
@@ -252,18 +263,27 @@ _draw_once: Callable[..., Chance] = lru_cache(maxsize=64)(_draw)
 
 
 def _draw_table(
-    split: Any, max_size: int, n_rows: int, n_columns: int, seed: int, most: int | None = None
+    split: Any, max_size: int, n_rows: int, drawn_rows: int, n_columns: int, seed: int, most: int | None = None
 ) -> DrawnTable:
     rng, group = np.random.default_rng(seed), _groups(n_columns, max_size)
-    common = rng.standard_normal((n_rows, group[-1] + 1))[:, group]
+    common = rng.standard_normal((drawn_rows, group[-1] + 1))[:, group]
     X = np.sqrt(WITHIN_GROUPS) * common + np.sqrt(1 - WITHIN_GROUPS) * rng.standard_normal(common.shape)
-    return DrawnTable(X, draw_splits(resolve_split(split, seed), X), max_size, most)
+    return DrawnTable(X, draw_splits(resolve_split(split, seed), X, n_rows), n_rows, max_size, most)
 
 
 def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScores:
     """Of all subsets, or of those with the largest margins of their size and kind, by each model."""
     subsets, names = SubsetFamily(table.X.shape[1], table.max_size), default_names(table.X.shape[1])
-    models = score_models(table.X, table.splits, subsets, scorer, n_jobs=1, names=names, executor=LocalExecutor(1))
+    models = score_models(
+        table.X,
+        table.splits,
+        subsets,
+        scorer,
+        n_jobs=1,
+        names=names,
+        executor=LocalExecutor(1),
+        tuning=tuning_rows(len(table.X), table.n_rows),
+    )
     margins = np.concatenate([all_margins(model) for model in models])
     kept = np.arange(len(margins))
     if table.most is not None:

@@ -25,7 +25,7 @@ from isde.partitions import RandomState
 from isde.run.folder import data_facts, run_folder
 from isde.scores import SubsetScores, warn_unsettled
 from isde.scoring import Scoring
-from isde.splits import DEFAULT_SPLIT
+from isde.splits import DEFAULT_SPLIT, TurnedFolds
 
 MOST_JOBS = 1 << 16
 """That a file may ask for."""
@@ -205,7 +205,7 @@ class SubsetScoreEstimator(DensityEstimator):
 
     def _score_facts(self, scoring: Scoring) -> dict[str, Any]:
         """The parameters that scores depend on, as JSON; splits and the largest block are told apart from these."""
-        names = ["marginal", "bandwidths", "cv", "penalty", "scale"]
+        names = ["marginal", "bandwidths", "cv", "penalty", "scale", "max_split_rows"]
         if scoring.marginal.traits.by_ranks:
             names.remove("scale")
         return {name: _described(getattr(self, name)) for name in names}
@@ -324,5 +324,6 @@ def _splitter_to_json(splitter: Any) -> dict[str, Any] | None:
 
 
 def _splitter_from_json(saved: Mapping[str, Any]) -> Any:
-    kind = getattr(model_selection, str(saved["class"]), None)
+    own = {TurnedFolds.__name__: TurnedFolds}
+    kind = own.get(saved["class"]) or getattr(model_selection, str(saved["class"]), None)
     return kind(**saved["params"]) if inspect.isclass(kind) and hasattr(kind, "split") else None

@@ -11,7 +11,7 @@ from isde.callbacks import heard_by_callbacks
 from isde.density import fit_product, scaling_for
 from isde.density_estimator import kept_in_run
 from isde.fit_record import recorded
-from isde.marginals import DEFAULT_MARGINAL
+from isde.marginals import DEFAULT_MARGINAL, MAX_SPLIT_ROWS
 from isde.partitions import RandomState
 from isde.progress import say
 from isde.scores import SubsetScores
@@ -42,7 +42,7 @@ class ISDE(StructureEstimator):
         `score_samples`, cloned per subset. Of a list, each block takes the family that scores best.
     split : str, float, splitter or None, default=None
         Which rows fit the marginals and which score them; scores are averaged over splits. "structure" keeps
-        independent blocks apart, `ShuffleSplit(20, train_size=0.45)`; "density" keeps weak dependence,
+        independent blocks apart, `TurnedFolds(5, 4, train_size=0.45)`; "density" keeps weak dependence,
         `KFold(5, shuffle=True)`; "paper" is the fastest, `ShuffleSplit(1, train_size=0.5)`. Or a share of rows to fit
         on, or any scikit-learn splitter that needs neither y nor groups. None is "structure".
     penalty : "bic", "slope" or None, default=None
@@ -57,6 +57,10 @@ class ISDE(StructureEstimator):
         where the best one is an end; a grid given is used as it is.
     cv : int, default=5
         Folds that choose a bandwidth, or the weights of a stack.
+    max_split_rows : int or None, default=10_000
+        Of a table of more rows, a split has as many as one of a table of so many, drawn anew for each split: scoring
+        costs no more from there on, and every further row makes splits more different. None: no bound
+        (docs/many_rows.md).
     scale : "minmax", "standard" or None, default="minmax"
         Rescaling of each column before anything else. Results are in the units of the data given, whatever it is.
     solver : "auto", "exhaustive", "dynamic" or "milp", default="auto"
@@ -114,6 +118,7 @@ class ISDE(StructureEstimator):
         alpha: float | str | None = "auto",
         bandwidths: Sequence[float] | None = None,
         cv: int = 5,
+        max_split_rows: int | None = MAX_SPLIT_ROWS,
         scale: str | None = "minmax",
         solver: str = "auto",
         n_jobs: int | None = None,
@@ -128,6 +133,7 @@ class ISDE(StructureEstimator):
         self.alpha = alpha
         self.bandwidths = bandwidths
         self.cv = cv
+        self.max_split_rows = max_split_rows
         self.scale = scale
         self.solver = solver
         self.n_jobs = n_jobs

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
 from isde import memory
-from isde.arrays import Matrix, Vector
+from isde.arrays import Matrix, Positions, Vector
 from isde.data.words import in_braces
 from isde.errors import PartialWarning, warn
 from isde.marginals.marginal import SubsetScorer
@@ -23,9 +23,9 @@ from isde.progress import Advance, progress_bar, say
 from isde.run.clusters import choose_executor
 from isde.run.executors import Executor, ScoreTask
 from isde.run.store import MemoryStore, Store
-from isde.run.work import Chunk, ChunkScores, Means, Report
+from isde.run.work import Chunk, ChunkScores, Means, Report, Tuned
 from isde.scores import ALIGNED, SubsetScores
-from isde.splits import Split, split_key
+from isde.splits import Split, scored_in_common, split_key, tuning_rows
 from isde.subsets import Subset, SubsetFamily
 
 SPLITS_KEPT = 4
@@ -39,6 +39,9 @@ AVERAGED_AT_ONCE = 1 << 16
 
 NUMBER_BYTES = 8
 
+TUNED_TO_MEASURE = 200
+"""Rows that tell a bandwidth of the usual size, to measure what scoring with it costs."""
+
 SAID = 8
 """Subsets that are named where several have no score."""
 
@@ -46,14 +49,26 @@ RESULT_BYTES = 14
 """Of a subset of a split by a model, at most, as the store packs it: position, score, bandwidth, if it is settled."""
 
 
+TUNING = -1
+"""Stands for the number of a split where something is tuned that all splits share."""
+
+TUNING_SPLITS = 15
+"""What tuning is worth on the bar of progress: with kernels it takes about as long as so many splits."""
+
+
 @dataclass(frozen=True)
 class Task:
-    """A chunk of one split."""
+    """A chunk of one split, or what is tuned for it on rows of all splits."""
 
-    split: int
+    split: int  # its number, or TUNING
     chunk: Chunk
     key: str  # of the split and the chunk: follows from the rows drawn and the subsets alone
     subsets: SubsetFamily  # of whose chunks it is one: that of the whole table, or a smaller one that came first
+
+    @property
+    def n_steps(self) -> int:
+        """On the bar of progress."""
+        return self.chunk.n_subsets * (TUNING_SPLITS if self.split == TUNING else 1)
 
 
 def score_models(
@@ -68,27 +83,29 @@ def score_models(
     store: Store | None = None,
     sizes: Sequence[int] = (),
     executor: Executor | None = None,
+    tuning: Positions | None = None,
 ) -> list[SubsetScores]:
     """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth.
 
     What a store has is not scored again. Its table may have been scored for smaller blocks first, those of `sizes`.
+    Several splits share what is tuned, on the rows `tuning`, or on all.
     """
     scorer.warn_few_rows(min(len(fit) for fit, _ in splits))
     store = MemoryStore() if store is None else store
     executor = choose_executor(n_jobs, scorer.traits.in_processes) if executor is None else executor
-    tasks, rows = plan_tasks(scorer, splits, subsets, sizes), SplitRows(scorer, X, splits)
+    tasks, rows = plan_tasks(scorer, splits, subsets, sizes), SplitRows(scorer, X, splits, tuning)
     finished = frozenset(store.finished())
     todo = [task for task in tasks if task.key not in finished]
     if verbose > 0:
-        _say_what_is_left(scorer, X, splits, subsets, n_jobs, tasks, todo)
+        _say_what_is_left(scorer, rows, subsets, n_jobs, tasks, todo)
     if todo:
         work = f"Scoring {len(subsets):,} subsets" + (f" on {len(splits)} splits" if len(splits) > 1 else "")
-        with progress_bar(sum(task.chunk.n_subsets for task in todo), work, show=verbose > 0) as advance:
-            lost = run_tasks(partial(score_task, scorer, rows), todo, executor, store, advance)
+        with progress_bar(sum(task.n_steps for task in todo), work, show=verbose > 0) as advance:
+            lost = _run_in_turn(scorer, rows, tasks, executor, store, advance)
         _warn_lost(lost, subsets, names)
-    overlap = sum(len(score) for _, score in splits) / sum(len(fit) for fit, _ in splits)
+    common = scored_in_common(splits)
     return [
-        average_scores(_by_split(model, tasks, store, len(splits), subsets, names), overlap)
+        average_scores(_by_split(model, tasks, store, len(splits), subsets, names), common)
         for model in range(scorer.n_models)
     ]
 
@@ -114,15 +131,34 @@ def bytes_of_subset(n_splits: int, n_models: int, *, in_memory: bool) -> int:
 def plan_tasks(
     scorer: SubsetScorer, splits: Sequence[Split], subsets: SubsetFamily, sizes: Sequence[int] = ()
 ) -> list[Task]:
-    """All that there is to do, split by split: for the smallest of `sizes`, then for what each larger one adds."""
+    """All that there is to do: what splits share, then split by split.
+
+    Each for the smallest of `sizes`, then for what each larger one adds.
+    """
     steps = pairwise([0, *(size for size in sizes if size < subsets.max_size), subsets.max_size])
     families = [(above, SubsetFamily(subsets.n_columns, size)) for above, size in steps]
     chunks = [(own, chunk) for above, own in families for chunk in scorer.chunks(own, above)]
-    return [
-        Task(number, chunk, f"{split_key(split)}:{chunk.key}", own)
-        for number, split in enumerate(splits)
-        for own, chunk in chunks
-    ]
+    several, n_fit = len(splits) > 1, min(len(fit) for fit, _ in splits)
+    shared = [(own, chunk) for own, chunk in chunks if chunk.tuned and several]
+    tasks = [Task(TUNING, chunk, f"tuning-{n_fit}:{chunk.key}", own) for own, chunk in shared]
+    for number, rows in enumerate(map(split_key, splits)):
+        for own, chunk in chunks:
+            name = f"tuned-{chunk.key}" if chunk.tuned and several else chunk.key
+            tasks.append(Task(number, chunk, f"{rows}:{name}", own))
+    return tasks
+
+
+def _run_in_turn(
+    scorer: SubsetScorer, rows: SplitRows, tasks: Sequence[Task], executor: Executor, store: Store, advance: Advance
+) -> list[Task]:
+    """First what is shared, then what each split scores with it; tasks that could not be done are given back."""
+    shared, of_splits = ([task for task in tasks if (task.split == TUNING) is tuning] for tuning in (True, False))
+    lost = run_tasks(partial(score_task, scorer, rows), shared, executor, store, advance)
+    untuned = {task.chunk.key for task in lost}
+    found = [(task, store.get(task.key)) for task in shared if task.chunk.key not in untuned]
+    left = [task for task in of_splits if task.chunk.key not in untuned]
+    tuned = rows.with_tuned(found) if found else rows
+    return lost + run_tasks(partial(score_task, scorer, tuned), left, executor, store, advance)
 
 
 def run_tasks(
@@ -167,10 +203,21 @@ def score_task(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) 
 
 
 class SplitRows:
-    """The rows of each split as a scorer takes them, prepared when they are asked for; those of few splits are kept."""
+    """The rows of each split as a scorer takes them, prepared when they are asked for; those of few splits are kept.
 
-    def __init__(self, scorer: SubsetScorer, X: Matrix, splits: Sequence[Split]) -> None:
-        self.scorer, self.X, self.splits = scorer, X, splits
+    `rows[TUNING]` are those that what splits share is tuned on.
+    """
+
+    def __init__(
+        self,
+        scorer: SubsetScorer,
+        X: Matrix,
+        splits: Sequence[Split],
+        tuning: Positions | None = None,
+        tuned: Sequence[Tuned | None] | None = None,
+    ) -> None:
+        self.scorer, self.X, self.splits, self.tuned = scorer, X, splits, tuned
+        self.tuning = tuning_rows(len(X), None) if tuning is None else tuning
         self._prepared: OrderedDict[int, Any] = OrderedDict()
         self._lock = threading.Lock()
         self.token = uuid4().hex
@@ -178,24 +225,49 @@ class SplitRows:
     def __getitem__(self, number: int) -> Any:
         with self._lock:
             if number not in self._prepared:
-                fit, score = self.splits[number]
-                self._prepared[number] = self.scorer.prepare(self.X[fit], self.X[score])
+                self._prepared[number] = self._prepare(number)
                 if len(self._prepared) > SPLITS_KEPT:
                     self._prepared.popitem(last=False)
             return self._prepared[number]
 
+    def _prepare(self, number: int) -> Any:
+        if number == TUNING:
+            return self.scorer.prepare_tuning(self.X[self.tuning], min(len(fit) for fit, _ in self.splits))
+        fit, score = self.splits[number]
+        rows = self.scorer.prepare(self.X[fit], self.X[score])
+        return rows if self.tuned is None else self.scorer.with_tuned(rows, self.tuned)
+
+    def with_tuned(self, found: Sequence[tuple[Task, ChunkScores]]) -> SplitRows:
+        """The same rows, with what was found for all splits."""
+        tuned = [_tuned([pair for pair in found if pair[0].chunk.model == m]) for m in range(self.scorer.n_models)]
+        return SplitRows(self.scorer, self.X, self.splits, self.tuning, tuned)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process prepares its own, once for all chunks that it is sent."""
-        return _rows_here, (self.token, self.scorer, self.X, self.splits)
+        """Another process prepares its own, once for all chunks that it is sent: of the rows that are used."""
+        used = np.unique(np.concatenate([self.tuning, *(rows for split in self.splits for rows in split)]))
+        tuning, *parts = (np.searchsorted(used, rows) for rows in (self.tuning, *chain(*self.splits)))
+        splits = list(zip(parts[::2], parts[1::2], strict=True))
+        return _rows_here, (self.token, self.scorer, self.X[used], splits, tuning, self.tuned)
+
+
+def _tuned(found: Sequence[tuple[Task, ChunkScores]]) -> Tuned | None:
+    """What was found for the subsets of one model, by position; None where nothing was."""
+    if not found:
+        return None
+    n_subsets = max(len(task.subsets) for task, _ in found)
+    bandwidths, unsettled = np.full(n_subsets, np.nan), np.zeros(n_subsets, dtype=bool)
+    for _, scores in found:
+        bandwidths[scores.positions], unsettled[scores.positions] = scores.bandwidths, scores.unsettled
+    return Tuned(bandwidths, unsettled)
 
 
 _here: list[tuple[str, SplitRows]] = []
 """The rows that this process was sent last."""
 
 
-def _rows_here(token: str, scorer: SubsetScorer, X: Matrix, splits: Sequence[Split]) -> SplitRows:
+def _rows_here(token: str, *rows: Any) -> SplitRows:
     if not _here or _here[0][0] != token:
-        _here[:] = [(token, SplitRows(scorer, X, splits))]
+        _here[:] = [(token, SplitRows(*rows))]
     return _here[0][1]
 
 
@@ -207,7 +279,7 @@ class _Progress:
 
     def within(self, task: Task) -> Report:
         def report(share: float) -> None:
-            reached = int(share * task.chunk.n_subsets)
+            reached = int(share * task.n_steps)
             if reached > self.ahead:
                 self.advance(reached - self.ahead)
                 self.ahead = reached
@@ -215,26 +287,25 @@ class _Progress:
         return report
 
     def finish(self, task: Task) -> None:
-        self.advance(task.chunk.n_subsets - self.ahead)
+        self.advance(task.n_steps - self.ahead)
         self.ahead = 0
 
 
 def _say_what_is_left(
     scorer: SubsetScorer,
-    X: Matrix,
-    splits: Sequence[Split],
+    rows: SplitRows,
     subsets: SubsetFamily,
     n_jobs: int | None,
     tasks: Sequence[Task],
     todo: Sequence[Task],
 ) -> None:
-    whole, left = (sum(task.chunk.n_subsets for task in some) for some in (tasks, todo))
+    whole, left = (sum(task.n_steps for task in some) for some in (tasks, todo))
     if left < whole:
         there = f"{len(tasks) - len(todo):,} of {len(tasks):,} chunks"
-        say(f"{1 - left / whole:.0%} of the subsets were scored before ({there})")
+        say(f"{1 - left / whole:.0%} of the work was done before ({there})")
     if todo:
         say("Measuring (the first run on a machine compiles for some seconds)")
-        say(announcement(scorer, X, splits, subsets, n_jobs, todo))
+        say(announcement(scorer, rows, subsets, n_jobs, todo))
 
 
 def expected_cost(
@@ -244,41 +315,52 @@ def expected_cost(
     subsets: SubsetFamily,
     n_jobs: int | None,
     tasks: Sequence[Task] | None = None,
+    tuning: Positions | None = None,
 ) -> tuple[float, int]:
     """Seconds and bytes that tasks, or all of them, will need: of each model a chunk of middle size is timed."""
     executor = choose_executor(n_jobs, scorer.traits.in_processes)
     tasks = plan_tasks(scorer, splits, subsets) if tasks is None else tasks
-    means, (fit, score) = executor.means(len(tasks)), splits[0]
-    at_once, rows = executor.n_workers // means.n_workers, scorer.prepare(X[fit], X[score])
+    means, rows = executor.means(len(tasks)), SplitRows(scorer, X, splits, tuning)
+    at_once = executor.n_workers // means.n_workers
     seconds, memory = 0.0, 0
-    for own in _by_model(tasks):
+    for own in _of_one_kind(tasks):
         middle = sorted(own, key=lambda task: task.chunk.work)[len(own) // 2]
-        cost = scorer.cost(rows, middle.subsets, middle.chunk, means)
+        cost = scorer.cost(_measurable(scorer, rows, middle, means), middle.subsets, middle.chunk, means)
         one = cost.shared / executor.n_workers + cost.alone / at_once
         seconds += one * sum(task.chunk.work for task in own) / middle.chunk.work
         memory = max(memory, at_once * cost.memory)
     return seconds, memory + bytes_of_subset(len(splits), scorer.n_models, in_memory=True) * len(subsets)
 
 
+def _measurable(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) -> Any:
+    """The rows of a task; what is tuned for its split is not known yet, and taken from few rows."""
+    if task.split == TUNING or not task.chunk.tuned or len(rows.splits) == 1:
+        return rows[task.split]
+    few = SplitRows(scorer, rows.X, rows.splits, rows.tuning[:TUNED_TO_MEASURE])
+    share = len(few.tuning) / len(rows.tuning)
+    to_tune = scorer.prepare_tuning(rows.X[few.tuning], max(2, int(share * len(rows.splits[0][0]))))
+    found = scorer.score(to_tune, task.subsets, task.chunk, replace(means, report=lambda share: None))
+    return few.with_tuned([(task, found)])[task.split]
+
+
 def announcement(
-    scorer: SubsetScorer,
-    X: Matrix,
-    splits: Sequence[Split],
-    subsets: SubsetFamily,
-    n_jobs: int | None,
-    tasks: Sequence[Task],
+    scorer: SubsetScorer, rows: SplitRows, subsets: SubsetFamily, n_jobs: int | None, tasks: Sequence[Task]
 ) -> str:
     """What there is to do, and what it will cost, in a sentence."""
-    (fit, score), n = splits[0], len(splits)
-    seconds, memory = expected_cost(scorer, X, splits, subsets, n_jobs, tasks)
-    of_splits = f"{n} splits of the rows: " if n > 1 else ""
+    (fit, score), n, n_rows = rows.splits[0], len(rows.splits), len(rows.X)
+    seconds, memory = expected_cost(scorer, rows.X, rows.splits, subsets, n_jobs, tasks, rows.tuning)
+    of_rows = f"the {n_rows:,} rows, drawn anew for each" if len(rows.tuning) < n_rows else "the rows"
+    of_splits = f"{n} splits of {of_rows}: " if n > 1 else ""
     what = scorer.describe(subsets, len(fit), len(score))
     return f"{of_splits}{what}: {in_words(seconds, n)}, {memory / 2**20:,.0f} MB"
 
 
-def _by_model(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    for model in dict.fromkeys(task.chunk.model for task in tasks):
-        yield [task for task in tasks if task.chunk.model == model]
+def _of_one_kind(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Tasks of one model, those that tune and those that score apart."""
+    kinds: dict[Any, list[Task]] = {}
+    for task in tasks:
+        kinds.setdefault((task.chunk.model, task.split == TUNING), []).append(task)
+    yield from kinds.values()
 
 
 def in_words(seconds: float, n_splits: int) -> str:
@@ -301,7 +383,7 @@ def _by_split(
     scores, bandwidths = np.full((n_splits, len(subsets)), -np.inf), np.full((n_splits, len(subsets)), np.nan)
     unsettled, finished = np.zeros((n_splits, len(subsets)), dtype=bool), frozenset(store.finished())
     for task in tasks:
-        if task.chunk.model == model and task.key in finished:
+        if task.split != TUNING and task.chunk.model == model and task.key in finished:
             found = store.get(task.key)
             here = task.split, found.positions
             scores[here], bandwidths[here], unsettled[here] = found.scores, found.bandwidths, found.unsettled
@@ -322,15 +404,16 @@ def with_columns(scores: SubsetScores, alone: SubsetScores) -> SubsetScores:
     return replace(scores.shifted(alone.scores), errors=errors, unsettled=alone.unsettled, dependence=scores.gains)
 
 
-def average_scores(tables: Sequence[SubsetScores], overlap: float) -> SubsetScores:
+def average_scores(tables: Sequence[SubsetScores], common: float) -> SubsetScores:
     """One table from several splits of the same rows: mean score, its standard error, median bandwidth.
 
-    Splits share rows: more of them take away the chance of the split, not that of the rows. Hence `overlap`, rows that
-    score for each row that fits (Nadeau and Bengio 2003).
+    Splits share rows: more of them take away the chance of the split, not that of the rows. Two splits that score a
+    share `common` of the same rows differ by less than two samples do, and their scores have that much correlation
+    (Nadeau and Bengio 2003, who take it from the numbers of rows where they are drawn at random).
     """
     if len(tables) == 1:
         return tables[0]
-    first, widening = tables[0], np.sqrt(1 / len(tables) + overlap)
+    first, widening = tables[0], np.sqrt(1 / len(tables) + common / (1 - common))
     names = "scores", "errors", "gain_errors", "bandwidths"
     found: dict[str, Any] = {name: np.empty(len(first)) for name in names}
     for size in range(1, first.max_block_size + 1):

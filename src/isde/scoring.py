@@ -18,7 +18,7 @@ from isde.data.checks import as_table
 from isde.data.table import default_names
 from isde.engine.grid import BandwidthGrid
 from isde.errors import ISDEWarning, PartialWarning
-from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
+from isde.marginals import DEFAULT_MARGINAL, MAX_SPLIT_ROWS, resolve_marginal
 from isde.marginals.marginal import Marginal, SubsetScorer
 from isde.marginals.two_step import TwoStepMarginal
 from isde.partitions import RandomState
@@ -28,7 +28,15 @@ from isde.run.folder import RunFolder
 from isde.run.store import Part, Store
 from isde.score_tables import best_scores, check_table, score_models, with_columns
 from isde.scores import SubsetScores
-from isde.splits import Split, draw_splits, resolve_split, split_key
+from isde.splits import (
+    Split,
+    check_max_split_rows,
+    draw_splits,
+    resolve_split,
+    rows_at_most,
+    split_key,
+    tuning_rows,
+)
 from isde.subsets import Subset, SubsetFamily
 
 DEFAULT_ALPHA = 0.05
@@ -47,6 +55,7 @@ class Scoring:
     split: Any  # as given: chance draws splits of its own
     penalty: str | None
     alpha: float | None  # probability of any false block among independent columns; None: chance is not charged
+    max_split_rows: int | None  # of a table of more rows, splits are as large as those of a table of so many
     n_jobs: int | None
     random_state: RandomState
     verbose: int
@@ -62,6 +71,7 @@ class Scoring:
         alpha: float | str | None = "auto",
         bandwidths: Sequence[float] | None = None,
         cv: int = 5,
+        max_split_rows: int | None = MAX_SPLIT_ROWS,
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
@@ -71,8 +81,9 @@ class Scoring:
         family = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
         alone = resolve_marginal("stack", bandwidths=bandwidths, cv=cv) if family.traits.by_ranks else family
         check_penalty(penalty, split, family)
+        check_max_split_rows(max_split_rows)
         level = resolve_alpha(alpha, family)
-        return cls(max_block_size, family, alone, split, penalty, level, n_jobs, random_state, verbose)
+        return cls(max_block_size, family, alone, split, penalty, level, max_split_rows, n_jobs, random_state, verbose)
 
     def score(self, X: Matrix, names: Sequence[str] | None = None, *, columns: bool = True) -> SubsetScores:
         """The table of all subsets, in the units of `X`.
@@ -126,7 +137,16 @@ class Scoring:
         # Small matrices by many threads are slow; a foreign estimator may have large ones.
         with threadpool_limits(None if scorer.traits.in_processes else 1, "blas"):
             return score_models(
-                X, splits, subsets, scorer, n_jobs=self.n_jobs, names=names, verbose=verbose, store=store, sizes=sizes
+                X,
+                splits,
+                subsets,
+                scorer,
+                n_jobs=self.n_jobs,
+                names=names,
+                verbose=verbose,
+                store=store,
+                sizes=sizes,
+                tuning=tuning_rows(len(X), self.max_split_rows),
             )
 
     def _columns_alone(
@@ -146,7 +166,9 @@ class Scoring:
     ) -> list[SubsetScores]:
         """Each model's table with what chance gives it."""
         subsets = models[0].subsets
-        chance = draw_chance(self._scorer, self.split, splits, subsets, n_rows, self.n_jobs, store)
+        chance = draw_chance(
+            self._scorer, self.split, splits, subsets, n_rows, self.n_jobs, store, max_split_rows=self.max_split_rows
+        )
         smallest = chance.smallest_alpha(subsets)
         if alpha < smallest:
             raise ValueError(
@@ -158,7 +180,7 @@ class Scoring:
                 f"Chance: measured on {chance.n_tables} tables of {chance.n_rows:,} rows without structure, charged so "
                 f"that independent columns show a block in at most {100 * alpha:g} % of tables"
             )
-        charges = chance.charges(subsets, n_rows, alpha)
+        charges = chance.charges(subsets, rows_at_most(n_rows, self.max_split_rows), alpha)
         return [replace(model, charges=charge) for model, charge in zip(models, charges, strict=True)]
 
     @property
@@ -168,7 +190,7 @@ class Scoring:
 
     def _splits(self, X: Matrix) -> list[Split]:
         if self.penalty is None:
-            return draw_splits(resolve_split(self.split, self.random_state), X)
+            return draw_splits(resolve_split(self.split, self.random_state), X, self.max_split_rows)
         every = np.arange(len(X))
         return [(every, every)]
 
@@ -261,7 +283,14 @@ def score_subsets(
     if max_block_size < 1:
         raise ValueError(f"max_block_size={max_block_size} must be at least 1.")
     scoring = Scoring.of(
-        max_block_size, marginal=marginal, alpha=None, bandwidths=bandwidths, cv=cv, n_jobs=n_jobs, verbose=verbose
+        max_block_size,
+        marginal=marginal,
+        alpha=None,
+        bandwidths=bandwidths,
+        cv=cv,
+        max_split_rows=None,
+        n_jobs=n_jobs,
+        verbose=verbose,
     )
     rows, m = np.concatenate([fit, score]), len(fit)
     labels = default_names(fit.shape[1]) if names is None else tuple(names)

@@ -7,12 +7,14 @@ splits, keep independent blocks apart; a larger share to fit on keeps weak depen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.utils import check_random_state
 
 from isde.arrays import IntVector, Matrix, Positions
 from isde.errors import warn
@@ -23,13 +25,47 @@ Split = tuple[Positions, Positions]
 
 Folds = Sequence[Split]
 
+
+@dataclass
+class TurnedFolds:
+    """Each fold of the shuffled rows is scored once, by a fit on the rows that follow it, round and round.
+
+    Every row scores as often as any other, and fits as often: drawn at random, as `ShuffleSplit` does, splits of the
+    same size find fewer true blocks. Folds are made `n_turns` times, each time of rows in another order.
+
+    >>> fit, score = next(TurnedFolds(n_folds=2, n_turns=1, train_size=0.25, random_state=0).split(np.zeros((8, 1))))
+    >>> len(fit), len(score)
+    (2, 4)
+    """
+
+    n_folds: int = 5
+    n_turns: int = 4
+    train_size: float = 0.45
+    random_state: RandomState = None
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return self.n_folds * self.n_turns
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:
+        rng, n_rows = check_random_state(self.random_state), len(X)
+        for _ in range(self.n_turns):
+            order = rng.permutation(n_rows)
+            for fold in np.array_split(np.arange(n_rows), self.n_folds):
+                turned = np.roll(order, -fold[0]) if len(fold) else order
+                yield turned[len(fold) :][: int(self.train_size * n_rows)], turned[: len(fold)]
+
+
 PRESETS: dict[str, Callable[[RandomState], Any]] = {
-    "structure": lambda seed: ShuffleSplit(20, train_size=0.45, random_state=seed),
+    "structure": lambda seed: TurnedFolds(random_state=seed),
     "density": lambda seed: KFold(5, shuffle=True, random_state=seed),
     "paper": lambda seed: ShuffleSplit(1, train_size=0.5, random_state=seed),
 }
 SPLIT_NAMES = tuple(PRESETS)
 DEFAULT_SPLIT = "structure"
+
+MOST_IN_COMMON = 0.99
+"""Splits that score all the same rows, such as those of a splitter that draws the rows to fit on alone: the spread of
+their scores says nothing of that of rows."""
 
 
 def resolve_split(split: Any, random_state: RandomState) -> Any:
@@ -58,14 +94,30 @@ def resolve_split(split: Any, random_state: RandomState) -> Any:
     )
 
 
-def draw_splits(splitter: Any, X: Matrix) -> list[Split]:
+def check_max_split_rows(max_split_rows: int | None) -> None:
+    """Raise for a bound that leaves no rows to fit on or to score."""
+    if max_split_rows is not None and (not isinstance(max_split_rows, int | np.integer) or max_split_rows < 20):
+        raise ValueError(f"max_split_rows={max_split_rows!r} must be a whole number of at least 20, or None.")
+
+
+def rows_at_most(n_rows: int, max_split_rows: int | None) -> int:
+    """Of how many rows a split is one, as far as its size goes."""
+    return n_rows if max_split_rows is None else min(n_rows, max_split_rows)
+
+
+def draw_splits(splitter: Any, X: Matrix, max_split_rows: int | None = None) -> list[Split]:
     """What a splitter makes of the rows: at least one split, with rows to fit on and others to score.
 
-    Rows to fit on that come in the order of the data are shuffled.
+    Of a table of more than `max_split_rows`, a split keeps as many rows as it would have of a table of so many, drawn
+    at random for each. Rows to fit on that come in the order of the data are shuffled.
     """
     n_rows = len(X)
+    share = rows_at_most(n_rows, max_split_rows) / n_rows
     try:
-        parts = [(np.asarray(fit), np.asarray(score)) for fit, score in splitter.split(X)]
+        parts = [
+            (_thinned(np.asarray(fit), share, number), _thinned(np.asarray(score), share, number))
+            for number, (fit, score) in enumerate(splitter.split(X))
+        ]
     except (TypeError, ValueError) as error:
         raise ValueError(f"split={splitter!r} cannot split {n_rows:,} rows without y and groups: {error}") from error
     if not parts:
@@ -83,6 +135,30 @@ def draw_splits(splitter: Any, X: Matrix) -> list[Split]:
                 "parts of the rows, and needs a splitter for any number of them)."
             )
     return [(fit[shuffled(len(fit))] if (np.diff(fit) > 0).all() else fit, score) for fit, score in parts]
+
+
+def _thinned(rows: Positions, share: float, seed: int) -> Positions:
+    """A share of some rows, drawn at random; all of them, as they come, where the share is 1."""
+    if share == 1:
+        return rows
+    return rows[np.random.RandomState(seed).permutation(len(rows))[: max(1, int(share * len(rows)))]]
+
+
+def tuning_rows(n_rows: int, max_split_rows: int | None) -> Positions:
+    """The rows, in a random order, on which what all splits share is tuned."""
+    return shuffled(n_rows)[: rows_at_most(n_rows, max_split_rows)]
+
+
+def scored_in_common(splits: Sequence[Split]) -> float:
+    """Of the rows that a split scores, the share that another one scores too, on average; below 1.
+
+    >>> scored_in_common([(np.array([0]), np.array([1, 2])), (np.array([0]), np.array([2, 3]))])
+    0.5
+    """
+    if len(splits) == 1:
+        return 0.0
+    _, counts = np.unique(np.concatenate([score for _, score in splits]), return_counts=True)
+    return min(float((counts * (counts - 1)).sum() / counts.sum() / (len(splits) - 1)), MOST_IN_COMMON)
 
 
 def split_key(split: Split) -> str:

@@ -38,6 +38,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
     alpha: float | str | None
     bandwidths: Sequence[float] | None
     cv: int
+    max_split_rows: int | None
     scale: str | None
     solver: str
     n_jobs: int | None
@@ -66,6 +67,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
             alpha=self.alpha,
             bandwidths=self.bandwidths,
             cv=self.cv,
+            max_split_rows=self.max_split_rows,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
             verbose=self.verbose,

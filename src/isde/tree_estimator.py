@@ -17,7 +17,7 @@ from isde.density import scaling_for
 from isde.density_estimator import kept_in_run
 from isde.errors import warn
 from isde.fit_record import recorded
-from isde.marginals import DEFAULT_MARGINAL
+from isde.marginals import DEFAULT_MARGINAL, MAX_SPLIT_ROWS
 from isde.partitions import RandomState
 from isde.progress import say
 from isde.scores import SubsetScores
@@ -56,7 +56,7 @@ class TreeISDE(StructureEstimator):
     marginal : str or list, default="copula+stack"
         How subsets are scored and cliques described, as in `ISDE`; foreign estimators, of which no exact marginal
         densities are known, are refused.
-    split, penalty, alpha, bandwidths, cv, scale, n_jobs, random_state, verbose, checkpoint
+    split, penalty, alpha, bandwidths, cv, max_split_rows, scale, n_jobs, random_state, verbose, checkpoint
         As in `ISDE`. What chance gives is charged to the same table, so that an edge that passes is no chance.
     solver : "auto" or the name of a solver of trees, default="auto"
         How the tree is found. Where it is not proved to be the best one, `selection_.gap` says how far it can be from
@@ -110,6 +110,7 @@ class TreeISDE(StructureEstimator):
         alpha: float | str | None = "auto",
         bandwidths: Sequence[float] | None = None,
         cv: int = 5,
+        max_split_rows: int | None = MAX_SPLIT_ROWS,
         scale: str | None = "minmax",
         solver: str = "auto",
         n_jobs: int | None = None,
@@ -124,6 +125,7 @@ class TreeISDE(StructureEstimator):
         self.alpha = alpha
         self.bandwidths = bandwidths
         self.cv = cv
+        self.max_split_rows = max_split_rows
         self.scale = scale
         self.solver = solver
         self.n_jobs = n_jobs

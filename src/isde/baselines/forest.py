@@ -184,6 +184,7 @@ class ForestDensity(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc
             split=self.split,
             bandwidths=None if isinstance(self.bandwidths, str) else self.bandwidths,
             cv=self.cv,
+            max_split_rows=None,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
             verbose=self.verbose,

@@ -137,7 +137,7 @@ def _split(model: StructureEstimator, X: NDArray[np.float64]) -> dict[str, Any]:
     if model.penalty is not None:
         return {"splitter": None, "fit_rows": [len(X)], "score_rows": [len(X)]}
     splitter = resolve_split(model.split, model.random_state)
-    parts = draw_splits(splitter, X)
+    parts = draw_splits(splitter, X, model.max_split_rows)
     return {
         "splitter": repr(splitter),
         "fit_rows": [len(fit) for fit, _ in parts],

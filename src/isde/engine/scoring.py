@@ -18,7 +18,7 @@ from isde.arrays import Matrix
 from isde.engine.grid import BandwidthGrid
 from isde.engine.plan import Piece, build_tile, into_tiles, plan_pieces
 from isde.engine.products import SEARCH_SHARE, BandwidthSearch, RowSet, held_out_scores
-from isde.run.work import Chunk, ChunkScores, Cost, Means, Report
+from isde.run.work import Chunk, ChunkScores, Cost, Means, Report, Tuned
 from isde.splits import Folds
 from isde.subsets import SubsetFamily
 
@@ -38,11 +38,19 @@ back at once. Measured with eight workers (benchmarks/bench_engine.py memory).""
 
 @dataclass(frozen=True)
 class KernelRows:
-    """The rows of one split, for kernels with bandwidths of a grid."""
+    """Rows for kernels with bandwidths of a grid: those of a split, or, with none to score, those to tune it on."""
 
     cv: RowSet  # to choose the bandwidth with
-    held_out: RowSet  # to score
+    held_out: RowSet | None  # to score
     grid: BandwidthGrid
+    tuned: Tuned | None = None  # the bandwidths, where they are known
+
+    @classmethod
+    def to_tune(cls, X: Matrix, n_fit: int, cv: int, grid: BandwidthGrid) -> KernelRows:
+        """What splits share: each row is scored by as many others as `cv` folds of n_fit rows leave to fit on."""
+        n_folds = min(cv, len(X))
+        n_seen = max(1, n_fit - -(-n_fit // n_folds))
+        return cls(RowSet.of_turned_folds(X, n_folds, n_seen, grid.keeps_normal), None, grid)
 
     @classmethod
     def of(cls, X_fit: Matrix, X_score: Matrix, folds: Folds, grid: BandwidthGrid) -> KernelRows:
@@ -60,6 +68,7 @@ def kernel_chunks(subsets: SubsetFamily, above: int = 0) -> tuple[Chunk, ...]:
             sum(piece.n_subsets(subsets.max_size) for piece in pieces),
             sum(piece.n_octets for piece in pieces),
             content=pieces,
+            tuned=True,
         )
         for number, pieces in enumerate(plan_pieces(subsets, above))
     )
@@ -101,13 +110,19 @@ def expected_memory(grid: BandwidthGrid, chunk: Chunk, means: Means) -> int:
 
 def _score_tile(rows: KernelRows, subsets: SubsetFamily, pieces: tuple[Piece, ...], means: Means) -> tuple[Any, ...]:
     tile = build_tile(subsets, pieces)
-    search = BandwidthSearch(tile, rows.cv, rows.grid, means.run)
-    chosen, settled = search.best(means.report)
-    means.report(SEARCH_SHARE)
-    bandwidths = search.h[chosen]
-    scores = held_out_scores(tile, rows.held_out, bandwidths, means.run)
     real = tile.position >= 0
-    return tile.position[real], scores[real], bandwidths[real], ~settled[real]
+    if rows.tuned is None:
+        search = BandwidthSearch(tile, rows.cv, rows.grid, means.run)
+        chosen, settled = search.best(means.report)
+        bandwidths, unsettled = search.h[chosen], ~settled
+    else:
+        bandwidths, unsettled = rows.tuned.bandwidths[tile.position], rows.tuned.unsettled[tile.position]
+    if rows.held_out is None:
+        scores = search.cross_validated()
+    else:
+        means.report(SEARCH_SHARE if rows.tuned is None else 0.0)
+        scores = held_out_scores(tile, rows.held_out, bandwidths, means.run)
+    return tile.position[real], scores[real], bandwidths[real], unsettled[real]
 
 
 def expected_cost(rows: KernelRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
@@ -119,8 +134,9 @@ def expected_cost(rows: KernelRows, subsets: SubsetFamily, chunk: Chunk, means: 
     octets = [sum(piece.n_octets for piece in part) for part in parts]
     middle = int(np.argsort(octets)[len(octets) // 2])
     for n in (2, MEASURED_ROWS):  # with two, compiled code is loaded or made
-        share, clock = min(1.0, n / (len(rows.cv.queries) + len(rows.held_out.queries))), _Clock()
-        few = replace(rows, cv=_some(rows.cv, share), held_out=_some(rows.held_out, share))
+        cv, held_out = (rows.cv if rows.tuned is None else None), rows.held_out
+        share, clock = min(1.0, n / sum(len(own.queries) for own in (cv, held_out) if own)), _Clock()
+        few = replace(rows, cv=_some(rows.cv, share), held_out=held_out and _some(held_out, share))
         start = time.perf_counter()
         _score_tile(few, subsets, parts[middle], Means(run=clock.run))
         between = time.perf_counter() - start - clock.seconds

@@ -12,7 +12,7 @@ import numpy as np
 from isde.arrays import Matrix
 from isde.errors import InputError
 from isde.marginals.marginal import FittedBlock, Marginal, Traits, of_columns
-from isde.run.work import Chunk, ChunkScores, Cost, Means
+from isde.run.work import Chunk, ChunkScores, Cost, Means, Tuned
 from isde.splits import contiguous_folds
 from isde.subsets import SubsetFamily
 
@@ -56,6 +56,13 @@ class BestMarginal:
 
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> list[Any]:
         return [family.prepare(X_fit, X_score) for family in self.families]
+
+    def prepare_tuning(self, X: Matrix, n_fit: int) -> list[Any]:
+        return [family.prepare_tuning(X, n_fit) for family in self.families]
+
+    def with_tuned(self, rows: list[Any], tuned: Sequence[Tuned | None]) -> list[Any]:
+        firsts = zip(self.families, rows, self._first_models(), strict=True)
+        return [family.with_tuned(own, tuned[first : first + family.n_models]) for family, own, first in firsts]
 
     def score(self, rows: list[Any], subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
         number, own = self._of_family(chunk)

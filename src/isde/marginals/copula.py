@@ -23,7 +23,7 @@ from isde.engine.scoring import KernelRows
 from isde.marginals.gaussian import SECONDS_PER_SUBSET, expected_log_densities, second_moment
 from isde.marginals.marginal import Traits, whole_chunk
 from isde.normal_scores import normal_scores
-from isde.run.work import Chunk, ChunkScores, Cost, Means
+from isde.run.work import Chunk, ChunkScores, Cost, Means, Tuned
 from isde.splits import check_folds, contiguous_folds, warn_few_rows
 from isde.subsets import SubsetFamily
 
@@ -33,7 +33,7 @@ KERNELS, GAUSSIANS, MAGNITUDES = range(3)
 
 @dataclass(frozen=True)
 class CopulaRows:
-    """The normal scores of one split."""
+    """The normal scores of one split; those to tune kernels on have none to score."""
 
     Z_fit: Matrix
     Z_score: Matrix
@@ -65,6 +65,14 @@ class CopulaScorer:
         folds, grid = contiguous_folds(len(X_fit), self.cv), BandwidthGrid.of_normal_scores()
         return CopulaRows(Z_fit, Z_score, KernelRows.of(Z_fit, Z_score, folds, grid))
 
+    def prepare_tuning(self, X: Matrix, n_fit: int) -> CopulaRows:
+        """Scores among all rows: those of a split differ from them by the luck of the draw, bandwidths hardly do."""
+        Z, none = normal_scores(X, X[:0])
+        return CopulaRows(Z, none, KernelRows.to_tune(Z, n_fit, self.cv, BandwidthGrid.of_normal_scores()))
+
+    def with_tuned(self, rows: CopulaRows, tuned: Sequence[Tuned | None]) -> CopulaRows:
+        return replace(rows, kernels=replace(rows.kernels, tuned=tuned[KERNELS]))
+
     def score(self, rows: CopulaRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
         if chunk.model == KERNELS:
             return self._kernels(rows, subsets, chunk, means)
@@ -89,6 +97,8 @@ class CopulaScorer:
     def _kernels(self, rows: CopulaRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
         """Kernels that keep the normal (see `engine.grid`), of a bandwidth up to 1, which is independence."""
         found = scoring.score_chunk(rows.kernels, subsets, chunk, means)
+        if rows.kernels.held_out is None:
+            return found
         independence = subsets.sum_over_members(_log_normal(rows.Z_score))[found.positions]
         gains = np.where(found.bandwidths == 1, 0.0, found.scores - independence)
         gains[found.positions < subsets.n_columns] = 0.0  # normal scores are normal: nothing to learn of a column alone

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from isde.arrays import Matrix, Vector
 from isde.errors import InputError, ISDEError
-from isde.marginals.marginal import Traits, WithoutBandwidth, of_columns
+from isde.marginals.marginal import SharesNothing, Traits, WithoutBandwidth, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
 from isde.subsets import Subset, SubsetFamily
 
@@ -67,7 +67,7 @@ class EstimatorBlock(WithoutBandwidth):
 
 
 @dataclass(frozen=True)
-class EstimatorMarginal:
+class EstimatorMarginal(SharesNothing):
     """Clones of a scikit-learn style density estimator."""
 
     n_models: ClassVar[int] = 1

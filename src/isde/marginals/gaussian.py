@@ -15,7 +15,15 @@ from isde.data.checks import check_units
 from isde.engine.jit import loop
 from isde.errors import InputError
 from isde.marginals.conditional import given_and_others
-from isde.marginals.marginal import SavedBlock, Traits, WithoutBandwidth, checked_columns, of_columns, whole_chunk
+from isde.marginals.marginal import (
+    SavedBlock,
+    SharesNothing,
+    Traits,
+    WithoutBandwidth,
+    checked_columns,
+    of_columns,
+    whole_chunk,
+)
 from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.subsets import SubsetFamily, binomials
 
@@ -73,7 +81,7 @@ class GaussianBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
 
 
 @dataclass(frozen=True)
-class GaussianMarginal:
+class GaussianMarginal(SharesNothing):
     """Gaussian with the empirical covariance, about the empirical mean or about zero."""
 
     n_models: ClassVar[int] = 1

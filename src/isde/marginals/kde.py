@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from isde.engine.grid import BandwidthGrid
 from isde.engine.scoring import KernelRows
 from isde.marginals.conditional import draw_centres, given_and_others
 from isde.marginals.marginal import SavedBlock, TunedByFolds, checked_columns, of_columns
-from isde.run.work import Chunk, ChunkScores, Cost, Means
+from isde.run.work import Chunk, ChunkScores, Cost, Means, Tuned
 from isde.splits import contiguous_folds, warn_few_rows
 from isde.subsets import SubsetFamily
 
@@ -72,6 +72,13 @@ class KDEMarginal(TunedByFolds):
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> KernelRows:
         check_units(X_fit)
         return KernelRows.of(X_fit, X_score, contiguous_folds(len(X_fit), self.cv), BandwidthGrid.of(self.bandwidths))
+
+    def prepare_tuning(self, X: Matrix, n_fit: int) -> KernelRows:
+        check_units(X)
+        return KernelRows.to_tune(X, n_fit, self.cv, BandwidthGrid.of(self.bandwidths))
+
+    def with_tuned(self, rows: KernelRows, tuned: Sequence[Tuned | None]) -> KernelRows:
+        return replace(rows, tuned=tuned[0])
 
     def score(self, rows: KernelRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
         return scoring.score_chunk(rows, subsets, chunk, means)

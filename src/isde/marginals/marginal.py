@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from isde.arrays import Matrix, Vector
 from isde.contents import Layout, check_layout
-from isde.run.work import Chunk, ChunkScores, Cost, Means
+from isde.run.work import Chunk, ChunkScores, Cost, Means, Tuned
 from isde.splits import check_folds, shuffled, warn_few_rows
 from isde.subsets import SubsetFamily
 
@@ -109,7 +109,9 @@ class BlockFitter(Protocol):
 class SubsetScorer(Protocol):
     """What scores subsets of columns, by one model or by several; each subset takes the one that is best over splits.
 
-    Chunks do not depend on the rows, nor on who does them; rows are prepared once for all chunks of a split.
+    Chunks do not depend on the rows, nor on who does them; rows are prepared once for all chunks of a split. Several
+    splits share what is tuned for the subsets of a chunk that says so (`Chunk.tuned`): it is found once, by `score` of
+    rows from `prepare_tuning`, and handed to the rows of each split.
     """
 
     @property
@@ -130,6 +132,14 @@ class SubsetScorer(Protocol):
         """The rows of a split, as `score` takes them."""
         ...
 
+    def prepare_tuning(self, X: Matrix, n_fit: int) -> Any:
+        """Rows to tune on, as `score` takes them, for splits that fit on so many rows; X comes in a random order."""
+        ...
+
+    def with_tuned(self, rows: Any, tuned: Sequence[Tuned | None]) -> Any:
+        """The rows of a split with what was tuned for each model; None for a model that shares nothing."""
+        ...
+
     def score(self, rows: Any, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
         """Fit on X_fit[:, S], average the log-density over X_score[:, S], for every S of the chunk."""
         ...
@@ -141,6 +151,16 @@ class SubsetScorer(Protocol):
     def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
         """What there is to do, in words."""
         ...
+
+
+class SharesNothing:
+    """A scorer whose splits have nothing in common but their subsets."""
+
+    def prepare_tuning(self, X: Matrix, n_fit: int) -> None:
+        return None
+
+    def with_tuned(self, rows: Any, tuned: Sequence[Tuned | None]) -> Any:
+        return rows
 
 
 @runtime_checkable

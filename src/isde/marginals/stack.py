@@ -23,7 +23,15 @@ from isde.engine.grid import BandwidthGrid
 from isde.engine.mixtures import Mixtures
 from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.kde import KDEBlock
-from isde.marginals.marginal import FittedBlock, SavedBlock, TunedByFolds, WithoutBandwidth, checked_columns, of_columns
+from isde.marginals.marginal import (
+    FittedBlock,
+    SavedBlock,
+    SharesNothing,
+    TunedByFolds,
+    WithoutBandwidth,
+    checked_columns,
+    of_columns,
+)
 from isde.marginals.mixture import MixtureBlock
 from isde.run.executors import workers
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
@@ -127,7 +135,7 @@ class StackBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
 
 
 @dataclass(frozen=True)
-class StackMarginal(TunedByFolds):
+class StackMarginal(SharesNothing, TunedByFolds):
     """Kernel densities and Gaussian mixtures, combined; of `bandwidths` only the range matters."""
 
     def chunks(self, subsets: SubsetFamily, above: int = 0) -> Sequence[Chunk]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from isde.arrays import Matrix
 from isde.marginals.marginal import BlockFitter, FittedBlock, SubsetScorer, Traits
-from isde.run.work import Chunk, ChunkScores, Cost, Means
+from isde.run.work import Chunk, ChunkScores, Cost, Means, Tuned
 from isde.subsets import SubsetFamily
 
 
@@ -42,6 +42,12 @@ class TwoStepMarginal:
 
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> Any:
         return self.scoring.prepare(X_fit, X_score)
+
+    def prepare_tuning(self, X: Matrix, n_fit: int) -> Any:
+        return self.scoring.prepare_tuning(X, n_fit)
+
+    def with_tuned(self, rows: Any, tuned: Sequence[Tuned | None]) -> Any:
+        return self.scoring.with_tuned(rows, tuned)
 
     def score(self, rows: Any, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:
         return self.scoring.score(rows, subsets, chunk, means)

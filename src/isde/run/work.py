@@ -29,6 +29,7 @@ class Chunk:
     work: float  # in proportion to the seconds that it takes, among the chunks of its model
     model: int = 0  # which of the scorer's models
     content: Any = None  # what the scorer needs to know which subsets these are
+    tuned: bool = False  # whether something is chosen for its subsets that several splits may share
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,14 @@ class ChunkScores(FrozenArrays):
     @classmethod
     def without_bandwidths(cls, positions: IntVector, scores: Vector) -> ChunkScores:
         return cls(positions, scores, np.full(len(scores), np.nan), np.zeros(len(scores), dtype=bool))
+
+
+@dataclass(frozen=True)
+class Tuned(FrozenArrays):
+    """What a model chose for each subset of a family, on rows of all splits: see `ChunkScores`."""
+
+    bandwidths: Vector
+    unsettled: Mask
 
 
 @dataclass(frozen=True)
