@@ -1,7 +1,7 @@
 """Subsets by list: where there are too many to score, those that are, in the order in which all would stand.
 
-Up to some size every subset is here, of larger ones those that were listed. A position is no longer a closed form, but a
-search among sorted ranks: everything else holds as for a family of all subsets.
+Up to some size every subset is here, of larger ones those that were listed. A position is no longer a closed form, but
+a search among sorted ranks: everything else holds as for a family of all subsets.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.subsets import Subset, SubsetFamily, binomials, rank_of
+
+EVERY_UP_TO = 3
+"""Columns of the subsets that are all scored, wherever larger ones are listed: pairs alone would miss XOR triples."""
 
 LARGEST_RANK = 1 << 62
 
@@ -40,7 +43,7 @@ class ListedSubsets(SubsetFamily):
             most = comb(self.n_columns, size)
             if ranks.ndim != 1 or most >= LARGEST_RANK or (np.diff(ranks) <= 0).any():
                 raise ValueError(f"The ranks of the subsets of {size} columns must ascend, and fit into 64 bits.")
-            if ranks.size and not (0 <= ranks[0] and ranks[-1] < most):
+            if ranks.size and not (ranks[0] >= 0 and ranks[-1] < most):
                 raise ValueError(f"There is no subset of {size} columns with rank {ranks[-1]}.")
             ranks.flags.writeable = False
 

@@ -15,9 +15,10 @@ from uuid import uuid4
 import numpy as np
 
 from isde import memory
-from isde.arrays import Matrix, Vector
+from isde.arrays import IntVector, Matrix, Vector
 from isde.data.words import in_braces
 from isde.errors import PartialWarning, warn
+from isde.listed_subsets import EVERY_UP_TO, ListedSubsets
 from isde.marginals.marginal import SubsetScorer
 from isde.progress import Advance, progress_bar, say
 from isde.run.clusters import choose_executor
@@ -53,7 +54,7 @@ class Task:
     split: int
     chunk: Chunk
     key: str  # of the split and the chunk: follows from the rows drawn and the subsets alone
-    subsets: SubsetFamily  # of whose chunks it is one: that of the whole table, or a smaller one that came first
+    subsets: SubsetFamily  # of whose chunks it is one: that of the table, a smaller one that came first, or a list
 
 
 def score_models(
@@ -67,25 +68,29 @@ def score_models(
     verbose: int = 0,
     store: Store | None = None,
     sizes: Sequence[int] = (),
+    lists: Sequence[ListedSubsets] = (),
     executor: Executor | None = None,
 ) -> list[SubsetScores]:
     """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth.
 
-    What a store has is not scored again. Its table may have been scored for smaller blocks first, those of `sizes`.
+    What a store has is not scored again. Its table may have been scored for smaller blocks first, those of `sizes`. The
+    subsets beyond `subsets.complete` columns stand in `lists`, of which the last is new.
     """
     scorer.warn_few_rows(min(len(fit) for fit, _ in splits))
     store = MemoryStore() if store is None else store
     executor = choose_executor(n_jobs, scorer.traits.in_processes) if executor is None else executor
-    tasks, rows = plan_tasks(scorer, splits, subsets, sizes), SplitRows(scorer, X, splits)
+    tasks, rows = plan_tasks(scorer, splits, subsets, sizes, lists), SplitRows(scorer, X, splits)
     finished = frozenset(store.finished())
     todo = [task for task in tasks if task.key not in finished]
-    if verbose > 0:
+    if verbose > 0 and not lists:
         _say_what_is_left(scorer, X, splits, subsets, n_jobs, tasks, todo)
     if todo:
-        work = f"Scoring {len(subsets):,} subsets" + (f" on {len(splits)} splits" if len(splits) > 1 else "")
+        work = f"Scoring {len(lists[-1] if lists else subsets):,} subsets" + (
+            f" on {len(splits)} splits" if len(splits) > 1 else ""
+        )
         with progress_bar(sum(task.chunk.n_subsets for task in todo), work, show=verbose > 0) as advance:
             lost = run_tasks(partial(score_task, scorer, rows), todo, executor, store, advance)
-        _warn_lost(lost, subsets, names)
+        _warn_lost(lost, names)
     overlap = sum(len(score) for _, score in splits) / sum(len(fit) for fit, _ in splits)
     return [
         average_scores(_by_split(model, tasks, store, len(splits), subsets, names), overlap)
@@ -101,8 +106,15 @@ def check_table(subsets: SubsetFamily, n_splits: int, n_models: int, *, in_memor
     memory.check_memory(
         n * each,
         f"max_block_size={k} with {subsets.n_columns:,} columns means {n:,} subsets: their table",
-        f"use max_block_size={fits[-1]}, or fewer columns" if fits else "use fewer columns",
+        _way_out(fits[-1] if fits else 0, k),
     )
+
+
+def _way_out(fits: int, asked: int) -> str:
+    """What else there is where the table for blocks of `asked` columns is too large, and one for `fits` is not."""
+    smaller = [f"max_block_size={fits}"] if fits else []
+    fewer = ["search='screened'"] if EVERY_UP_TO <= fits < asked else []
+    return f"use {', or '.join([*smaller, *fewer, 'fewer columns'])}"
 
 
 def bytes_of_subset(n_splits: int, n_models: int, *, in_memory: bool) -> int:
@@ -112,16 +124,21 @@ def bytes_of_subset(n_splits: int, n_models: int, *, in_memory: bool) -> int:
 
 
 def plan_tasks(
-    scorer: SubsetScorer, splits: Sequence[Split], subsets: SubsetFamily, sizes: Sequence[int] = ()
+    scorer: SubsetScorer,
+    splits: Sequence[Split],
+    subsets: SubsetFamily,
+    sizes: Sequence[int] = (),
+    lists: Sequence[ListedSubsets] = (),
 ) -> list[Task]:
-    """All that there is to do, split by split: for the smallest of `sizes`, then for what each larger one adds."""
-    steps = pairwise([0, *(size for size in sizes if size < subsets.max_size), subsets.max_size])
+    """All that there is to do, split by split: for the smallest of `sizes`, then what each larger one adds; `lists`."""
+    steps = pairwise([0, *(size for size in sizes if size < subsets.complete), subsets.complete])
     families = [(above, SubsetFamily(subsets.n_columns, size)) for above, size in steps]
-    chunks = [(own, chunk) for above, own in families for chunk in scorer.chunks(own, above)]
+    chunks = [(own, chunk, chunk.key) for above, own in families for chunk in scorer.chunks(own, above)]
+    chunks += [(own, chunk, f"{own.key}:{chunk.key}") for own in lists for chunk in scorer.chunks(own)]
     return [
-        Task(number, chunk, f"{split_key(split)}:{chunk.key}", own)
+        Task(number, chunk, f"{split_key(split)}:{key}", own)
         for number, split in enumerate(splits)
-        for own, chunk in chunks
+        for own, chunk, key in chunks
     ]
 
 
@@ -141,11 +158,11 @@ def run_tasks(
     return lost
 
 
-def _warn_lost(lost: Sequence[Task], subsets: SubsetFamily, names: Sequence[str]) -> None:
+def _warn_lost(lost: Sequence[Task], names: Sequence[str]) -> None:
     """Name what has no score."""
     if not lost:
         return
-    some = [in_braces(names[c] for c in subset) for task in lost for subset in _subsets_of(task.chunk, subsets)]
+    some = [in_braces(names[c] for c in subset) for task in lost for subset in _subsets_of(task.chunk, task.subsets)]
     what = ", ".join(dict.fromkeys(some[:SAID])) + (", ..." if len(some) > SAID else "")
     chunks = dict.fromkeys(task.chunk.key for task in lost)
     warn(
@@ -300,10 +317,11 @@ def _by_split(
     # What could not be scored must not be chosen.
     scores, bandwidths = np.full((n_splits, len(subsets)), -np.inf), np.full((n_splits, len(subsets)), np.nan)
     unsettled, finished = np.zeros((n_splits, len(subsets)), dtype=bool), frozenset(store.finished())
+    places = {own: _places(own, subsets) for own in {task.subsets for task in tasks}}
     for task in tasks:
         if task.chunk.model == model and task.key in finished:
             found = store.get(task.key)
-            here = task.split, found.positions
+            here = task.split, places[task.subsets][found.positions]
             scores[here], bandwidths[here], unsettled[here] = found.scores, found.bandwidths, found.unsettled
     unknown, nothing = np.full(len(subsets), np.nan), np.zeros(len(subsets))  # shared by all splits
     columns = (tuple(np.flatnonzero(own[: subsets.n_columns]).tolist()) for own in unsettled)
@@ -311,6 +329,12 @@ def _by_split(
         SubsetScores(subsets, score, bandwidth, unknown, tuple(names), edge, gain_errors=unknown, charges=nothing)
         for score, bandwidth, edge in zip(scores, bandwidths, columns, strict=True)
     ]
+
+
+def _places(own: SubsetFamily, subsets: SubsetFamily) -> IntVector:
+    """Where the subsets of one family stand in another."""
+    every = np.arange(len(own))
+    return subsets.find(own.padded_members(every)) if isinstance(own, ListedSubsets) else every
 
 
 def with_columns(scores: SubsetScores, alone: SubsetScores) -> SubsetScores:

@@ -52,7 +52,7 @@ class SubsetFamily(Sequence[Subset]):
         """Of subsets of one size, by their colexicographic rank, the place among those here; -1: not here."""
         return ranks
 
-    def find(self, members: NDArray[np.int16]) -> NDArray[np.int64]:
+    def find(self, members: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """Position of each row of sorted columns, padded with -1; -1 for an empty row, and for one that is not here."""
         sizes = (members >= 0).sum(axis=1)
         terms = binomials(self.n_columns, members.shape[1])[members, np.arange(1, members.shape[1] + 1)]
