@@ -179,6 +179,14 @@ class SubsetScores:
         """Whether every subset of at most `max_block_size` columns was scored."""
         return self.subsets.complete == self.subsets.max_size
 
+    def check_exhaustive(self, what: str) -> None:
+        """Raise, for `what` that needs every subset, where not all of them were scored."""
+        if not self.is_exhaustive:
+            raise InputError(
+                f"{what} needs the score of every subset, and search='screened' scored candidates alone: use "
+                f"max_block_size={self.subsets.complete}, of which every subset is there, or search='exhaustive'."
+            )
+
     def _vectors(self) -> tuple[str, ...]:
         """The names of the vectors it has."""
         return ALIGNED if self.dependence is None else (*ALIGNED, "dependence")

@@ -86,11 +86,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
     def _parts_of(self, X: Any) -> tuple[Score, Matrix, SubsetScores]:
         """For `stability`: how parts of the rows are scored, the rows, and the table of all of them."""
         check_is_fitted(self)
-        if not self.subset_scores_.is_exhaustive:
-            raise ValueError(
-                "Parts of the rows would have other candidates than search='screened' found, and scores that cannot be "
-                "compared: fit with search='exhaustive', with fewer columns or a smaller max_block_size."
-            )
+        self.subset_scores_.check_exhaustive("Comparing parts of the rows")
         rows = self._check(X, reset=False)
         scoring = replace(self._scoring(), max_block_size=self.subset_scores_.max_block_size, verbose=0)
         if not scoring.marginal.traits.by_ranks:
