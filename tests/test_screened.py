@@ -1,14 +1,17 @@
 """A search by candidates: lists of subsets beside all of them, what grows, what is proved, and what is said of it."""
 
+import json
 from itertools import combinations
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isde
 from isde import ISDE, TreeISDE, best_partitions, select_partition, select_tree, worst_partitions
+from isde.cli import main
 from isde.errors import InputError
 from isde.inspection import extremes, hierarchy, landscape, neighbourhood, torn_columns
 from isde.listed_subsets import ListedSubsets
@@ -221,7 +224,7 @@ def test_a_screened_score_is_the_exhaustive_one_to_float32_rounding(rows, margin
         Scoring.of(5, search=search, **asked).score(rows[0], columns=False) for search in ("exhaustive", "screened")
     )
     same = every.only(few.subsets)
-    assert 0 < few.subsets.n_missing
+    assert few.subsets.n_missing > 0
     np.testing.assert_allclose(few.scores, same.scores, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(few.bandwidths, same.bandwidths)
 
@@ -249,10 +252,10 @@ def test_two_xor_triples_with_a_column_in_common_are_one_block(rng):
 
 def test_blocks_of_at_most_three_are_searched_exhaustively(rows):
     asked = {"split": "paper", "random_state": 0}
-    few, every = (ISDE(3, search=search, **asked).fit(rows[0]) for search in ("screened", "exhaustive"))
-    assert few.subset_scores_.is_exhaustive
-    assert few.subset_scores_.scores.tobytes() == every.subset_scores_.scores.tobytes()
-    assert few.subset_scores_.charges.tobytes() == every.subset_scores_.charges.tobytes()
+    few, every = (Scoring.of(3, search=s, **asked).score(rows[0][:200]) for s in ("screened", "exhaustive"))
+    assert few.is_exhaustive
+    assert few.scores.tobytes() == every.scores.tobytes()
+    assert few.charges.tobytes() == every.charges.tobytes()
 
 
 def test_a_saved_model_says_the_same_and_is_proved_again(model, tmp_path):
@@ -326,3 +329,31 @@ def test_a_search_that_does_not_exist_is_refused(rows):
         ISDE(5, search="greedy").fit(rows[0])
     with pytest.raises(ValueError, match=r"penalty='bic' leaves no row out: give one of them"):
         ISDE(5, search="screened", marginal="gaussian", penalty="bic").fit(rows[0])
+
+
+def call(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_the_terminal_and_the_page_say_that_the_search_was_not_exhaustive(tmp_path, rows):
+    np.save(tmp_path / "rows.npy", rows[0][:, :9])
+    asked = ["-k", 5, "--marginal", "gaussian", "--split", "paper", "--seed", 0, "--search", "screened"]
+    fitted = call("fit", tmp_path / "rows.npy", *asked, "-o", tmp_path / "run")
+    for said in (fitted, call("info", tmp_path / "run")):
+        assert said.exit_code == 0, said.output
+        assert "not exhaustive: all subsets of up to 3 columns and " in said.stdout
+        assert "the best partition into scored blocks for these scores, proved" in said.stdout
+    summary = json.loads(call("info", tmp_path / "run", "--json").stdout)
+    model = isde.load(tmp_path / "run")
+    assert summary["n_not_scored"] == model.subset_scores_.subsets.n_missing > 0
+    model.report(tmp_path / "page.html")
+    assert "The search was not exhaustive: all subsets of up to 3 columns" in (tmp_path / "page.html").read_text()
+    for more in (["partitions", tmp_path / "run", "--best", 3], ["export", tmp_path / "run", tmp_path / "scores.csv"]):
+        assert call(*more).exit_code == 0
+
+
+def test_a_tree_is_refused_at_the_terminal(tmp_path, rows):
+    np.save(tmp_path / "rows.npy", rows[0])
+    refused = call("fit", tmp_path / "rows.npy", "--structure", "tree", "--search", "screened")
+    assert refused.exit_code == 2
+    assert "--search screened is for --structure blocks: a tree needs the score of every clique" in refused.stderr
