@@ -97,11 +97,15 @@ class Chance:
         return [self._charges_by_size(model, subsets, alpha)[subsets.sizes] / n_rows for model in self.margins]
 
     def smallest_alpha(self, subsets: SubsetFamily) -> float:
-        """The smallest probability of a false block that the tables drawn can tell."""
+        """The smallest probability of a false block that the tables drawn can tell.
+
+        Of sizes of which every subset is scored; a larger one by list is charged by the tail, too much rather than too
+        little.
+        """
         return max(
             RANK / count / FARTHEST_TAIL * self._shares(subsets, size)
             for model in self.margins
-            for size, kinds in enumerate(model, start=2)
+            for size, kinds in enumerate(model[: subsets.max_size - 1], start=2)
             for _, count in self._counted(size, kinds)
         )
 
@@ -141,8 +145,13 @@ def draw_chance(
     store: Store | None = None,
     *,
     max_split_rows: int | None = None,
+    max_size: int | None = None,
 ) -> Chance:
-    """Margins under independence for tables like one that has these splits of its rows; those in a store are known."""
+    """Margins under independence for tables like one that has these splits of its rows; those in a store are known.
+
+    Of subsets of up to `max_size` columns; where that is more than `subsets` has, those are too many to score, and
+    tables as wide as the data would have as many: they are then as wide as may cost what little data may.
+    """
     named, own_rows = isinstance(split, str | float | None), rows_at_most(n_rows, max_split_rows)
     # Another splitter may be made for its number of rows.
     rows = max((rows for rows in ROWS if rows <= own_rows), default=own_rows) if named else own_rows
@@ -150,12 +159,15 @@ def draw_chance(
     fewer = [(fit[: len(fit) * rows // own_rows], score[: len(score) * rows // own_rows]) for fit, score in splits]
     own = _work(splits, own_rows) * len(subsets) + COLUMN * subsets.n_columns
     part = _work(fewer, rows)
-    affordable = max(own, min(TIMES * own, AFFORDABLE))
-    widths = range(max(COLUMNS, subsets.n_columns), subsets.n_columns - 1, -1)
-    costs = {width: part * len(SubsetFamily(width, subsets.max_size)) for width in widths}
-    width = next((w for w in widths if TABLES * costs[w] <= affordable), subsets.n_columns)
+    largest = subsets.max_size if max_size is None else max_size
+    affordable, narrowest = max(own, min(TIMES * own, AFFORDABLE)), subsets.n_columns
+    if largest > subsets.max_size:
+        affordable, narrowest = min(TIMES * own, AFFORDABLE), min(COLUMNS, subsets.n_columns)
+    widths = range(max(COLUMNS, subsets.n_columns), narrowest - 1, -1)
+    costs = {width: part * len(SubsetFamily(width, largest)) for width in widths}
+    width = next((w for w in widths if TABLES * costs[w] <= affordable), narrowest)
     n_tables = int(np.clip(affordable / costs[width], 1, TABLES))
-    shape = (scorer, split, subsets.max_size, rows, drawn_rows, width, n_tables, n_jobs)
+    shape = (scorer, split, largest, rows, drawn_rows, width, n_tables, n_jobs)
     if store is not None:
         return _draw(*shape, store)
     return _draw_once(*shape) if named else _draw(*shape)

@@ -86,8 +86,8 @@ def shares(dimensions: str = "") -> Content:
     return numbers(dimensions, "weights above 0", lambda array: (array > 0) & (array <= 1 + ROUNDING))
 
 
-def whole(dimensions: str = "") -> Content:
-    return Content(tuple(dimensions.split()), "whole numbers", lambda array: True, kind="i")
+def whole(dimensions: str = "", *, optional: bool = False) -> Content:
+    return Content(tuple(dimensions.split()), "whole numbers", lambda array: True, kind="i", optional=optional)
 
 
 def covariances(dimensions: str = "") -> Content:

@@ -25,6 +25,7 @@ from isde.partitions import RandomState
 from isde.run.folder import data_facts, run_folder
 from isde.scores import SubsetScores, warn_unsettled
 from isde.scoring import Scoring
+from isde.screening import EXHAUSTIVE
 from isde.splits import DEFAULT_SPLIT, TurnedFolds
 
 MOST_JOBS = 1 << 16
@@ -208,7 +209,8 @@ class SubsetScoreEstimator(DensityEstimator):
         names = ["marginal", "bandwidths", "cv", "penalty", "scale", "max_split_rows"]
         if scoring.marginal.traits.by_ranks:
             names.remove("scale")
-        return {name: _described(getattr(self, name)) for name in names}
+        facts = {name: _described(getattr(self, name)) for name in names}
+        return facts if scoring.search == EXHAUSTIVE else facts | {"search": scoring.search}
 
     def _save_in(self, folder: Path) -> None:
         """The model beside its scores; where its blocks cannot be saved without pickle, the score table alone."""

@@ -65,6 +65,11 @@ class ISDE(StructureEstimator):
         Rescaling of each column before anything else. Results are in the units of the data given, whatever it is.
     solver : "auto", "exhaustive", "dynamic" or "milp", default="auto"
         How the best partition is found; all are exact.
+    search : "exhaustive" or "screened", default="exhaustive"
+        Which subsets are scored. "exhaustive": all of at most `max_block_size` columns. "screened", where these are too
+        many: all pairs and triples, and larger candidates that pairs and triples connect which gain more than chance
+        gives; the partition is proved to be the best of those into scored blocks, and `subset_scores_` says how many
+        subsets were not scored (`subsets.n_missing`).
     n_jobs : int or None, default=None
         Workers, as in joblib. The result does not depend on it, nor on scikit-learn's `working_memory`
         (`sklearn.config_context`), which bounds what scoring needs beyond data and results: 1,024 MiB unless set.
@@ -86,7 +91,7 @@ class ISDE(StructureEstimator):
     subset_scores_ : SubsetScores
         The score of every subset, in the units of the data.
     selection_ : Selection
-        Partition, score, and the bound that proves it optimal.
+        Partition, score, and the bound that proves it optimal among all partitions into scored blocks.
     density_ : ProductDensity
         The fitted density.
     tied_ : tuple of str
@@ -121,6 +126,7 @@ class ISDE(StructureEstimator):
         max_split_rows: int | None = MAX_SPLIT_ROWS,
         scale: str | None = "minmax",
         solver: str = "auto",
+        search: str = "exhaustive",
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
@@ -136,6 +142,7 @@ class ISDE(StructureEstimator):
         self.max_split_rows = max_split_rows
         self.scale = scale
         self.solver = solver
+        self.search = search
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,9 +15,10 @@ from uuid import uuid4
 import numpy as np
 
 from isde import memory
-from isde.arrays import Matrix, Positions, Vector
+from isde.arrays import IntVector, Matrix, Positions, Vector
 from isde.data.words import in_braces
 from isde.errors import PartialWarning, warn
+from isde.listed_subsets import EVERY_UP_TO, ListedSubsets
 from isde.marginals.marginal import SubsetScorer
 from isde.progress import Advance, progress_bar, say
 from isde.run.clusters import choose_executor
@@ -63,7 +64,7 @@ class Task:
     split: int  # its number, or TUNING
     chunk: Chunk
     key: str  # of the split and the chunk: follows from the rows drawn and the subsets alone
-    subsets: SubsetFamily  # of whose chunks it is one: that of the whole table, or a smaller one that came first
+    subsets: SubsetFamily  # of whose chunks it is one: that of the table, a smaller one that came first, or a list
 
     @property
     def n_steps(self) -> int:
@@ -82,27 +83,31 @@ def score_models(
     verbose: int = 0,
     store: Store | None = None,
     sizes: Sequence[int] = (),
+    lists: Sequence[ListedSubsets] = (),
     executor: Executor | None = None,
     tuning: Positions | None = None,
 ) -> list[SubsetScores]:
     """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth.
 
-    What a store has is not scored again. Its table may have been scored for smaller blocks first, those of `sizes`.
-    Several splits share what is tuned, on the rows `tuning`, or on all.
+    What a store has is not scored again. Its table may have been scored for smaller blocks first, those of `sizes`. The
+    subsets beyond `subsets.complete` columns stand in `lists`, of which the last is new. Several splits share what is
+    tuned, on the rows `tuning`, or on all.
     """
     scorer.warn_few_rows(min(len(fit) for fit, _ in splits))
     store = MemoryStore() if store is None else store
     executor = choose_executor(n_jobs, scorer.traits.in_processes) if executor is None else executor
-    tasks, rows = plan_tasks(scorer, splits, subsets, sizes), SplitRows(scorer, X, splits, tuning)
+    tasks, rows = plan_tasks(scorer, splits, subsets, sizes, lists), SplitRows(scorer, X, splits, tuning)
     finished = frozenset(store.finished())
     todo = [task for task in tasks if task.key not in finished]
-    if verbose > 0:
+    if verbose > 0 and not lists:
         _say_what_is_left(scorer, rows, subsets, n_jobs, tasks, todo)
     if todo:
-        work = f"Scoring {len(subsets):,} subsets" + (f" on {len(splits)} splits" if len(splits) > 1 else "")
+        work = f"Scoring {len(lists[-1] if lists else subsets):,} subsets" + (
+            f" on {len(splits)} splits" if len(splits) > 1 else ""
+        )
         with progress_bar(sum(task.n_steps for task in todo), work, show=verbose > 0) as advance:
             lost = _run_in_turn(scorer, rows, tasks, executor, store, advance)
-        _warn_lost(lost, subsets, names)
+        _warn_lost(lost, names)
     common = scored_in_common(splits)
     return [
         average_scores(_by_split(model, tasks, store, len(splits), subsets, names), common)
@@ -118,8 +123,15 @@ def check_table(subsets: SubsetFamily, n_splits: int, n_models: int, *, in_memor
     memory.check_memory(
         n * each,
         f"max_block_size={k} with {subsets.n_columns:,} columns means {n:,} subsets: their table",
-        f"use max_block_size={fits[-1]}, or fewer columns" if fits else "use fewer columns",
+        _way_out(fits[-1] if fits else 0, k),
     )
+
+
+def _way_out(fits: int, asked: int) -> str:
+    """What else there is where the table for blocks of `asked` columns is too large, and one for `fits` is not."""
+    smaller = [f"max_block_size={fits}"] if fits else []
+    fewer = ["search='screened'"] if EVERY_UP_TO <= fits < asked else []
+    return f"use {', or '.join([*smaller, *fewer, 'fewer columns'])}"
 
 
 def bytes_of_subset(n_splits: int, n_models: int, *, in_memory: bool) -> int:
@@ -129,22 +141,25 @@ def bytes_of_subset(n_splits: int, n_models: int, *, in_memory: bool) -> int:
 
 
 def plan_tasks(
-    scorer: SubsetScorer, splits: Sequence[Split], subsets: SubsetFamily, sizes: Sequence[int] = ()
+    scorer: SubsetScorer,
+    splits: Sequence[Split],
+    subsets: SubsetFamily,
+    sizes: Sequence[int] = (),
+    lists: Sequence[ListedSubsets] = (),
 ) -> list[Task]:
     """All that there is to do: what splits share, then split by split.
 
-    Each for the smallest of `sizes`, then for what each larger one adds.
+    Each for the smallest of `sizes`, then for what each larger one adds, then for `lists`.
     """
-    steps = pairwise([0, *(size for size in sizes if size < subsets.max_size), subsets.max_size])
+    steps = pairwise([0, *(size for size in sizes if size < subsets.complete), subsets.complete])
     families = [(above, SubsetFamily(subsets.n_columns, size)) for above, size in steps]
-    chunks = [(own, chunk) for above, own in families for chunk in scorer.chunks(own, above)]
+    chunks = [(own, chunk, chunk.key) for above, own in families for chunk in scorer.chunks(own, above)]
+    chunks += [(own, chunk, f"{own.key}:{chunk.key}") for own in lists for chunk in scorer.chunks(own)]
     several, n_fit = len(splits) > 1, min(len(fit) for fit, _ in splits)
-    shared = [(own, chunk) for own, chunk in chunks if chunk.tuned and several]
-    tasks = [Task(TUNING, chunk, f"tuning-{n_fit}:{chunk.key}", own) for own, chunk in shared]
+    tasks = [Task(TUNING, chunk, f"tuning-{n_fit}:{key}", own) for own, chunk, key in chunks if chunk.tuned and several]
     for number, rows in enumerate(map(split_key, splits)):
-        for own, chunk in chunks:
-            name = f"tuned-{chunk.key}" if chunk.tuned and several else chunk.key
-            tasks.append(Task(number, chunk, f"{rows}:{name}", own))
+        for own, chunk, key in chunks:
+            tasks.append(Task(number, chunk, f"{rows}:{'tuned-' if chunk.tuned and several else ''}{key}", own))
     return tasks
 
 
@@ -154,9 +169,9 @@ def _run_in_turn(
     """First what is shared, then what each split scores with it; tasks that could not be done are given back."""
     shared, of_splits = ([task for task in tasks if (task.split == TUNING) is tuning] for tuning in (True, False))
     lost = run_tasks(partial(score_task, scorer, rows), shared, executor, store, advance)
-    untuned = {task.chunk.key for task in lost}
-    found = [(task, store.get(task.key)) for task in shared if task.chunk.key not in untuned]
-    left = [task for task in of_splits if task.chunk.key not in untuned]
+    untuned = {(task.subsets, task.chunk.key) for task in lost}
+    left = [task for task in of_splits if (task.subsets, task.chunk.key) not in untuned]
+    found = [(task, store.get(task.key)) for task in shared if task not in lost]
     tuned = rows.with_tuned(found) if found else rows
     return lost + run_tasks(partial(score_task, scorer, tuned), left, executor, store, advance)
 
@@ -177,11 +192,11 @@ def run_tasks(
     return lost
 
 
-def _warn_lost(lost: Sequence[Task], subsets: SubsetFamily, names: Sequence[str]) -> None:
+def _warn_lost(lost: Sequence[Task], names: Sequence[str]) -> None:
     """Name what has no score."""
     if not lost:
         return
-    some = [in_braces(names[c] for c in subset) for task in lost for subset in _subsets_of(task.chunk, subsets)]
+    some = [in_braces(names[c] for c in subset) for task in lost for subset in _subsets_of(task.chunk, task.subsets)]
     what = ", ".join(dict.fromkeys(some[:SAID])) + (", ..." if len(some) > SAID else "")
     chunks = dict.fromkeys(task.chunk.key for task in lost)
     warn(
@@ -199,7 +214,7 @@ def _subsets_of(chunk: Chunk, subsets: SubsetFamily) -> Iterator[Subset]:
 
 
 def score_task(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) -> ChunkScores:
-    return scorer.score(rows[task.split], task.subsets, task.chunk, means)
+    return scorer.score(rows.of(task), task.subsets, task.chunk, means)
 
 
 class SplitRows:
@@ -214,9 +229,9 @@ class SplitRows:
         X: Matrix,
         splits: Sequence[Split],
         tuning: Positions | None = None,
-        tuned: Sequence[Tuned | None] | None = None,
+        tuned: Mapping[SubsetFamily, Sequence[Tuned | None]] | None = None,
     ) -> None:
-        self.scorer, self.X, self.splits, self.tuned = scorer, X, splits, tuned
+        self.scorer, self.X, self.splits, self.tuned = scorer, X, splits, tuned or {}
         self.tuning = tuning_rows(len(X), None) if tuning is None else tuning
         self._prepared: OrderedDict[int, Any] = OrderedDict()
         self._lock = threading.Lock()
@@ -234,12 +249,20 @@ class SplitRows:
         if number == TUNING:
             return self.scorer.prepare_tuning(self.X[self.tuning], min(len(fit) for fit, _ in self.splits))
         fit, score = self.splits[number]
-        rows = self.scorer.prepare(self.X[fit], self.X[score])
-        return rows if self.tuned is None else self.scorer.with_tuned(rows, self.tuned)
+        return self.scorer.prepare(self.X[fit], self.X[score])
+
+    def of(self, task: Task) -> Any:
+        """The rows of a task, with what was tuned for its subsets."""
+        rows, tuned = self[task.split], self.tuned.get(task.subsets)
+        return rows if tuned is None else self.scorer.with_tuned(rows, tuned)
 
     def with_tuned(self, found: Sequence[tuple[Task, ChunkScores]]) -> SplitRows:
         """The same rows, with what was found for all splits."""
-        tuned = [_tuned([pair for pair in found if pair[0].chunk.model == m]) for m in range(self.scorer.n_models)]
+        by_family: dict[SubsetFamily, list[tuple[Task, ChunkScores]]] = {}
+        for task, scores in found:
+            by_family.setdefault(task.subsets, []).append((task, scores))
+        models = range(self.scorer.n_models)
+        tuned = {own: [_tuned(own, model, parts) for model in models] for own, parts in by_family.items()}
         return SplitRows(self.scorer, self.X, self.splits, self.tuning, tuned)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -250,13 +273,13 @@ class SplitRows:
         return _rows_here, (self.token, self.scorer, self.X[used], splits, tuning, self.tuned)
 
 
-def _tuned(found: Sequence[tuple[Task, ChunkScores]]) -> Tuned | None:
-    """What was found for the subsets of one model, by position; None where nothing was."""
-    if not found:
+def _tuned(subsets: SubsetFamily, model: int, found: Sequence[tuple[Task, ChunkScores]]) -> Tuned | None:
+    """What was found for the subsets of a family by one model; None where nothing was."""
+    own = [scores for task, scores in found if task.chunk.model == model]
+    if not own:
         return None
-    n_subsets = max(len(task.subsets) for task, _ in found)
-    bandwidths, unsettled = np.full(n_subsets, np.nan), np.zeros(n_subsets, dtype=bool)
-    for _, scores in found:
+    bandwidths, unsettled = np.full(len(subsets), np.nan), np.zeros(len(subsets), dtype=bool)
+    for scores in own:
         bandwidths[scores.positions], unsettled[scores.positions] = scores.bandwidths, scores.unsettled
     return Tuned(bandwidths, unsettled)
 
@@ -335,12 +358,12 @@ def expected_cost(
 def _measurable(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) -> Any:
     """The rows of a task; what is tuned for its split is not known yet, and taken from few rows."""
     if task.split == TUNING or not task.chunk.tuned or len(rows.splits) == 1:
-        return rows[task.split]
+        return rows.of(task)
     few = SplitRows(scorer, rows.X, rows.splits, rows.tuning[:TUNED_TO_MEASURE])
     share = len(few.tuning) / len(rows.tuning)
     to_tune = scorer.prepare_tuning(rows.X[few.tuning], max(2, int(share * len(rows.splits[0][0]))))
     found = scorer.score(to_tune, task.subsets, task.chunk, replace(means, report=lambda share: None))
-    return few.with_tuned([(task, found)])[task.split]
+    return few.with_tuned([(task, found)]).of(task)
 
 
 def announcement(
@@ -382,10 +405,11 @@ def _by_split(
     # What could not be scored must not be chosen.
     scores, bandwidths = np.full((n_splits, len(subsets)), -np.inf), np.full((n_splits, len(subsets)), np.nan)
     unsettled, finished = np.zeros((n_splits, len(subsets)), dtype=bool), frozenset(store.finished())
+    places = {own: _places(own, subsets) for own in {task.subsets for task in tasks}}
     for task in tasks:
         if task.split != TUNING and task.chunk.model == model and task.key in finished:
             found = store.get(task.key)
-            here = task.split, found.positions
+            here = task.split, places[task.subsets][found.positions]
             scores[here], bandwidths[here], unsettled[here] = found.scores, found.bandwidths, found.unsettled
     unknown, nothing = np.full(len(subsets), np.nan), np.zeros(len(subsets))  # shared by all splits
     columns = (tuple(np.flatnonzero(own[: subsets.n_columns]).tolist()) for own in unsettled)
@@ -393,6 +417,12 @@ def _by_split(
         SubsetScores(subsets, score, bandwidth, unknown, tuple(names), edge, gain_errors=unknown, charges=nothing)
         for score, bandwidth, edge in zip(scores, bandwidths, columns, strict=True)
     ]
+
+
+def _places(own: SubsetFamily, subsets: SubsetFamily) -> IntVector:
+    """Where the subsets of one family stand in another."""
+    every = np.arange(len(own))
+    return subsets.find(own.padded_members(every)) if isinstance(own, ListedSubsets) else every
 
 
 def with_columns(scores: SubsetScores, alone: SubsetScores) -> SubsetScores:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isde.archive import Arrays, write_archive
 from isde.arrays import Mask, Vector, read_only
@@ -20,6 +21,7 @@ from isde.data.table import default_names
 from isde.data.words import guarded, in_braces
 from isde.errors import InputError, warn
 from isde.files import whole_file
+from isde.listed_subsets import ListedSubsets
 from isde.subsets import Subset, SubsetFamily
 
 ALIGNED = ("scores", "bandwidths", "errors", "gain_errors", "charges")
@@ -47,6 +49,7 @@ LAYOUT: Layout = {
     "charges": numbers("n", "finite charges", lambda array: _add_up(array) & (array >= 0), optional=True),
     "dependence": numbers("n", "gains, finite or -inf or none", _is_gain, optional=True),
     "unsettled": whole("u"),
+    "listed": whole("l", optional=True),  # ranks of the larger subsets, where not all of them were scored
 }
 """What files hold of a table; "none" is NaN."""
 
@@ -71,6 +74,7 @@ class SubsetScores:
         0.0  # the largest charge of any model for two columns: a pair may not show it, see `best_scores`
     )
     dependence: Vector | None = None  # gains scored by themselves: large column scores would swallow them
+    left_out: int = 0  # larger subsets that were candidates, and are not among these since there were too many
 
     def __post_init__(self) -> None:
         n = len(self.subsets)
@@ -158,8 +162,30 @@ class SubsetScores:
                 f"max_block_size={max_block_size} but the table has subsets of at most {self.max_block_size} columns: "
                 "score again with the larger size."
             )
-        subsets = SubsetFamily(self.n_columns, max_block_size)
-        return replace(self, subsets=subsets, **{name: getattr(self, name)[: len(subsets)] for name in self._vectors()})
+        subsets = self.subsets.up_to(max_block_size)
+        left_out = 0 if subsets.complete == subsets.max_size else self.left_out
+        vectors = {name: getattr(self, name)[: len(subsets)] for name in self._vectors()}
+        return replace(self, subsets=subsets, left_out=left_out, **vectors)
+
+    def only(self, subsets: SubsetFamily) -> SubsetScores:
+        """The table of some of the subsets, all single columns among them."""
+        at = np.concatenate([self.subsets.find(subsets.members(size)) for size in range(1, subsets.max_size + 1)])
+        if (at < 0).any():
+            raise ValueError(f"{subsets[int(np.argmin(at))]} is not in the table.")
+        return replace(self, subsets=subsets, **{name: getattr(self, name)[at] for name in self._vectors()})
+
+    @property
+    def is_exhaustive(self) -> bool:
+        """Whether every subset of at most `max_block_size` columns was scored."""
+        return self.subsets.complete == self.subsets.max_size
+
+    def check_exhaustive(self, what: str) -> None:
+        """Raise, for `what` that needs every subset, where not all of them were scored."""
+        if not self.is_exhaustive:
+            raise InputError(
+                f"{what} needs the score of every subset, and search='screened' scored candidates alone: use "
+                f"max_block_size={self.subsets.complete}, of which every subset is there, or search='exhaustive'."
+            )
 
     def _vectors(self) -> tuple[str, ...]:
         """The names of the vectors it has."""
@@ -261,21 +287,29 @@ class SubsetScores:
             "dearest_pair": self.dearest_pair,
         }
         arrays = {name: getattr(self, name) for name in self._vectors()}
-        return header, arrays | {"unsettled": np.array(self.unsettled, dtype=np.int64)}
+        arrays["unsettled"] = np.array(self.unsettled, dtype=np.int64)
+        if isinstance(self.subsets, ListedSubsets):
+            larger = [self.subsets.ranks(s) for s in range(self.subsets.complete + 1, self.max_block_size + 1)]
+            header["screened"] = {"listed": list(map(len, larger)), "left_out": self.left_out}
+            arrays["listed"] = np.concatenate([np.empty(0, dtype=np.int64), *larger])
+        return header, arrays
 
     @classmethod
     def from_archive(cls, header: Mapping[str, Any], arrays: Arrays) -> SubsetScores:
         names, largest = checked_names(header["names"]), header["max_block_size"]
         check_layout(arrays, LAYOUT)
-        aligned = {name: array for name, array in arrays.items() if name != "unsettled"}
+        aligned: dict[str, Any] = {name: own for name, own in arrays.items() if name not in ("unsettled", "listed")}
         unsettled, dearest = tuple(arrays["unsettled"].tolist()), float(header.get("dearest_pair", 0.0))
         if header["n_columns"] != len(names) or not set(unsettled) <= set(range(len(names))):
             raise InputError("A score table with other names than columns: the file is damaged.")
         # All subsets of so many columns are 2^largest - 1 alone: with fewer scores their number need not be counted.
         if type(largest) is not int or not 0 < largest <= len(arrays["scores"]).bit_length() or not 0 <= dearest < inf:
             raise InputError("A score table with other subsets than scores: the file is damaged.")
-        subsets = SubsetFamily(len(names), largest)
-        return cls(subsets, names=names, unsettled=unsettled, dearest_pair=dearest, **aligned)
+        subsets, left_out = SubsetFamily(len(names), largest), 0
+        if "screened" in header:
+            subsets, left_out = _listed_subsets(len(names), largest, header["screened"], arrays["listed"])
+        rest: dict[str, Any] = {"unsettled": unsettled, "dearest_pair": dearest, "left_out": left_out}
+        return cls(subsets, names=names, **rest, **aligned)
 
 
 def warn_unsettled(scores: SubsetScores) -> None:
@@ -286,6 +320,17 @@ def warn_unsettled(scores: SubsetScores) -> None:
             f"The best bandwidth for {names} lies beyond the widest grid: repeated values or far outliers; "
             "leave the column out, transform it, or pass bandwidths=."
         )
+
+
+def _listed_subsets(
+    n_columns: int, largest: int, saved: Mapping[str, Any], ranks: NDArray[np.int64]
+) -> tuple[SubsetFamily, int]:
+    """The subsets of a table that does not hold all, and how many candidates were left out."""
+    counts, left_out = saved["listed"], saved["left_out"]
+    if any(type(n) is not int or n < 0 for n in (*counts, left_out)) or sum(counts) != len(ranks):
+        raise InputError("A score table with another list of subsets than its header says: the file is damaged.")
+    larger = np.split(ranks, np.cumsum(counts)[:-1]) if counts else []
+    return ListedSubsets(n_columns, largest - len(counts), larger), left_out
 
 
 def _listed(values: Any) -> list[Any]:

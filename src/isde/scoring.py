@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from isde.arrays import Matrix
-from isde.chance import all_margins, draw_chance
+from isde.chance import Chance, all_margins, draw_chance
 from isde.data.checks import as_table
 from isde.data.table import default_names
 from isde.engine.grid import BandwidthGrid
 from isde.errors import ISDEWarning, PartialWarning
+from isde.listed_subsets import EVERY_UP_TO, ListedSubsets
 from isde.marginals import DEFAULT_MARGINAL, MAX_SPLIT_ROWS, resolve_marginal
 from isde.marginals.marginal import Marginal, SubsetScorer
 from isde.marginals.two_step import TwoStepMarginal
@@ -25,9 +26,10 @@ from isde.partitions import RandomState
 from isde.penalties import check_penalty, penalized
 from isde.progress import say
 from isde.run.folder import RunFolder
-from isde.run.store import Part, Store
+from isde.run.store import MemoryStore, Part, Store
 from isde.score_tables import best_scores, check_table, score_models, with_columns
 from isde.scores import SubsetScores
+from isde.screening import EXHAUSTIVE, SCREENED, check_search, in_words_of_search, screen
 from isde.splits import (
     Split,
     check_max_split_rows,
@@ -59,6 +61,7 @@ class Scoring:
     n_jobs: int | None
     random_state: RandomState
     verbose: int
+    search: str = EXHAUSTIVE
 
     @classmethod
     def of(
@@ -75,15 +78,18 @@ class Scoring:
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
+        search: str = EXHAUSTIVE,
     ) -> Scoring:
         """From the parameters of `ISDE`; raises for those that do not go together."""
         BandwidthGrid.of(bandwidths)  # refused before anything is scored, by whom it may concern later
         family = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
         alone = resolve_marginal("stack", bandwidths=bandwidths, cv=cv) if family.traits.by_ranks else family
         check_penalty(penalty, split, family)
+        check_search(search, penalty)
         check_max_split_rows(max_split_rows)
         level = resolve_alpha(alpha, family)
-        return cls(max_block_size, family, alone, split, penalty, level, max_split_rows, n_jobs, random_state, verbose)
+        resolved = family, alone, split, penalty, level, max_split_rows
+        return cls(max_block_size, *resolved, n_jobs, random_state, verbose, search)
 
     def score(self, X: Matrix, names: Sequence[str] | None = None, *, columns: bool = True) -> SubsetScores:
         """The table of all subsets, in the units of `X`.
@@ -113,12 +119,25 @@ class Scoring:
         sizes: Sequence[int] = (),
     ) -> SubsetScores:
         """`score` with the splits given; `store` and `sizes` as in `score_models`."""
-        subsets = SubsetFamily(X.shape[1], self.max_block_size)
-        check_table(subsets, len(splits), self.marginal.n_models, in_memory=store is None)
-        models = self._models(self.marginal, subsets, X, splits, names, self.verbose, _part(store, "table"), sizes)
-        if self.alpha is not None and subsets.max_size > 1:
-            models = self._charged(models, splits, self.alpha, len(X), _part(store, "chance"))
-        scores = best_scores(models)
+        every = SubsetFamily(X.shape[1], self.max_block_size)
+        first = every.up_to(min(EVERY_UP_TO, every.max_size)) if self.search == SCREENED else every
+        check_table(first, len(splits), self.marginal.n_models, in_memory=store is None)
+        # What is scored first is not scored again with candidates.
+        kept = MemoryStore() if store is None and self.search == SCREENED else _part(store, "table")
+        lists: list[ListedSubsets] = []
+
+        def scored(subsets: SubsetFamily) -> list[SubsetScores]:
+            return self._models(self.marginal, subsets, X, splits, names, self.verbose, kept, sizes, lists)
+
+        def with_list(new: ListedSubsets, whole: ListedSubsets) -> SubsetScores:
+            lists.append(new)
+            return best_scores(self._charged(scored(whole), chance, len(X)))
+
+        models, chance = scored(first), self._chance(splits, first, every.max_size, len(X), _part(store, "chance"))
+        scores = best_scores(self._charged(models, chance, len(X)))
+        if first.max_size < every.max_size:
+            scores = screen(scores, every.max_size, with_list)
+            self._say_screened(scores)
         if self.marginal.traits.by_ranks and columns:
             scores = with_columns(scores, self._columns_alone(X, splits, names, _part(store, "alone")))
         return scores if self.penalty is None else penalized(scores, self.penalty, len(X), self.marginal)
@@ -133,6 +152,7 @@ class Scoring:
         verbose: int,
         store: Store | None,
         sizes: Sequence[int] = (),
+        lists: Sequence[ListedSubsets] = (),
     ) -> list[SubsetScores]:
         # Small matrices by many threads are slow; a foreign estimator may have large ones.
         with threadpool_limits(None if scorer.traits.in_processes else 1, "blas"):
@@ -146,6 +166,7 @@ class Scoring:
                 verbose=verbose,
                 store=store,
                 sizes=sizes,
+                lists=lists,
                 tuning=tuning_rows(len(X), self.max_split_rows),
             )
 
@@ -161,13 +182,23 @@ class Scoring:
             models = self._models(self.alone, single, (X - low) / width, splits, names, verbose=0, store=store)
         return best_scores(models).shifted(-np.log(width))
 
-    def _charged(
-        self, models: list[SubsetScores], splits: Sequence[Split], alpha: float, n_rows: int, store: Store | None
-    ) -> list[SubsetScores]:
-        """Each model's table with what chance gives it."""
-        subsets = models[0].subsets
+    def _chance(
+        self, splits: Sequence[Split], subsets: SubsetFamily, max_size: int, n_rows: int, store: Store | None
+    ) -> Chance | None:
+        """What chance gives subsets of up to `max_size` columns; None where it is not charged."""
+        alpha = self.alpha
+        if alpha is None or max_size == 1:
+            return None
         chance = draw_chance(
-            self._scorer, self.split, splits, subsets, n_rows, self.n_jobs, store, max_split_rows=self.max_split_rows
+            self._scorer,
+            self.split,
+            splits,
+            subsets,
+            n_rows,
+            self.n_jobs,
+            store,
+            max_split_rows=self.max_split_rows,
+            max_size=max_size,
         )
         smallest = chance.smallest_alpha(subsets)
         if alpha < smallest:
@@ -180,8 +211,18 @@ class Scoring:
                 f"Chance: measured on {chance.n_tables} tables of {chance.n_rows:,} rows without structure, charged so "
                 f"that independent columns show a block in at most {100 * alpha:g} % of tables"
             )
-        charges = chance.charges(subsets, rows_at_most(n_rows, self.max_split_rows), alpha)
+        return chance
+
+    def _charged(self, models: list[SubsetScores], chance: Chance | None, n_rows: int) -> list[SubsetScores]:
+        """Each model's table with what chance gives it."""
+        if chance is None or self.alpha is None:
+            return models
+        charges = chance.charges(models[0].subsets, rows_at_most(n_rows, self.max_split_rows), self.alpha)
         return [replace(model, charges=charge) for model, charge in zip(models, charges, strict=True)]
+
+    def _say_screened(self, scores: SubsetScores) -> None:
+        if self.verbose > 0:
+            say(f"Screened: {in_words_of_search(scores)}")
 
     @property
     def _scorer(self) -> SubsetScorer:
@@ -241,7 +282,8 @@ def further_column(
         return None
     column = _most_dependent(scores, block)
     own = [*block, column]
-    small = replace(scoring, max_block_size=len(own), alpha=None, verbose=0).score(X[:, own], columns=False)
+    few = replace(scoring, max_block_size=len(own), alpha=None, verbose=0, search=EXHAUSTIVE)
+    small = few.score(X[:, own], columns=False)
     last = len(small) - 1
     gain = margin(small)
     charges = scores.charges[scores.subsets.index(block)], scores.charges[scores.subsets.index(block[:-1])]
@@ -250,14 +292,13 @@ def further_column(
 
 
 def _most_dependent(scores: SubsetScores, block: Subset) -> int:
-    """The column outside a block that gains most with some of its columns."""
-    with_all_but_one = {
-        c: max(
-            scores.gain(tuple(sorted((*part, c)))) - scores.gain(part) for part in combinations(block, len(block) - 1)
-        )
+    """The column outside a block that gains most with some of its columns, as many as any column was scored with."""
+    parts = list(combinations(block, min(len(block), scores.subsets.complete) - 1))
+    with_some = {
+        c: max(scores.gain(tuple(sorted((*part, c)))) - scores.gain(part) for part in parts)
         for c in set(range(scores.n_columns)) - set(block)
     }
-    return max(with_all_but_one, key=lambda c: with_all_but_one[c])
+    return max(with_some, key=lambda c: with_some[c])
 
 
 def score_subsets(

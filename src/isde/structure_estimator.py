@@ -20,6 +20,7 @@ from isde.fit_record import FitRecord
 from isde.partitions import Partition, RandomState
 from isde.scores import SubsetScores
 from isde.scoring import Margin, Scoring, further_column, margin_over_divisions
+from isde.screening import EXHAUSTIVE
 from isde.stability import Score
 from isde.subsets import Subset
 from isde.tree_gains import EdgeGain, edge_gains
@@ -44,6 +45,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
     n_jobs: int | None
     random_state: RandomState
     verbose: int
+    search: str = EXHAUSTIVE  # a tree needs every subset
 
     subset_scores_: SubsetScores
     partition_: Partition
@@ -71,6 +73,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
             n_jobs=self.n_jobs,
             random_state=self.random_state,
             verbose=self.verbose,
+            search=self.search,
         )
 
     def _check_rows(self, X: Any, scoring: Scoring) -> Matrix:
@@ -85,6 +88,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
     def _parts_of(self, X: Any) -> tuple[Score, Matrix, SubsetScores]:
         """For `stability`: how parts of the rows are scored, the rows, and the table of all of them."""
         check_is_fitted(self)
+        self.subset_scores_.check_exhaustive("Comparing parts of the rows")
         rows = self._check(X, reset=False)
         scoring = replace(self._scoring(), max_block_size=self.subset_scores_.max_block_size, verbose=0)
         if not scoring.marginal.traits.by_ranks:

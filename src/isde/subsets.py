@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import combinations, pairwise
 from math import comb
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +34,46 @@ class SubsetFamily(Sequence[Subset]):
         self.n_columns = int(n_columns)
         self.max_size = min(int(max_size), self.n_columns)
 
+    @property
+    def complete(self) -> int:
+        """The largest size of which, and of all smaller ones, every subset is here."""
+        return self.max_size
+
+    @property
+    def n_missing(self) -> int:
+        """How many subsets of at most `max_size` columns are not here."""
+        return sum(comb(self.n_columns, size) for size in range(1, self.max_size + 1)) - len(self)
+
+    def up_to(self, max_size: int) -> SubsetFamily:
+        """The subsets of at most so many columns: a prefix of these."""
+        return SubsetFamily(self.n_columns, max_size)
+
+    def places(self, size: int, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of subsets of one size, by their colexicographic rank, the place among those here; -1: not here."""
+        return ranks
+
+    def find(self, members: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Position of each row of sorted columns, padded with -1; -1 for an empty row, and for one that is not here."""
+        sizes = (members >= 0).sum(axis=1)
+        terms = binomials(self.n_columns, members.shape[1])[members, np.arange(1, members.shape[1] + 1)]
+        ranks = np.where(members >= 0, terms, 0).sum(axis=1)
+        found = np.full(len(members), -1, dtype=np.int64)
+        for size in np.unique(sizes[(sizes > 0) & (sizes <= self.max_size)]).tolist():
+            here = np.flatnonzero(sizes == size)
+            places = self.places(size, ranks[here])
+            found[here] = np.where(places >= 0, self.offsets[size] + places, -1)
+        return found
+
     @cached_property
     def offsets(self) -> tuple[int, ...]:
         """offsets[s]: position of the first subset of size s; offsets[max_size + 1] is the count."""
         offsets = [0, 0]
         for size in range(1, self.max_size + 1):
-            offsets.append(offsets[-1] + comb(self.n_columns, size))
+            offsets.append(offsets[-1] + self._count(size))
         return tuple(offsets)
+
+    def _count(self, size: int) -> int:
+        return comb(self.n_columns, size)
 
     def of_size(self, size: int) -> slice:
         """Positions of the subsets of one size."""
@@ -53,7 +86,7 @@ class SubsetFamily(Sequence[Subset]):
     @cached_property
     def sizes(self) -> NDArray[np.int16]:
         """Size of each subset."""
-        counts = [comb(self.n_columns, size) for size in range(1, self.max_size + 1)]
+        counts = np.diff(self.offsets)[1:]
         return np.repeat(np.arange(1, self.max_size + 1, dtype=np.int16), counts)
 
     @cached_property
@@ -79,8 +112,12 @@ class SubsetFamily(Sequence[Subset]):
                 rows[here, :size] = self.members(size)[positions[here] - self.offsets[size]]
         return rows
 
-    def sum_over_members(self, per_column: NDArray[np.float64]) -> NDArray[np.float64]:
-        """For each subset S, the sum of per_column[f] over f in S."""
+    def sum_over_members(
+        self, per_column: NDArray[np.float64], positions: NDArray[np.intp] | None = None
+    ) -> NDArray[np.float64]:
+        """For each subset S, or for some of them, the sum of per_column[f] over f in S."""
+        if positions is not None:
+            return np.append(per_column, 0.0)[self.padded_members(positions)].sum(axis=1)  # the padding is -1
         return np.concatenate([per_column[self.members(size)].sum(axis=1) for size in range(1, self.max_size + 1)])
 
     def sum_over_pairs(self, per_pair: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -96,11 +133,15 @@ class SubsetFamily(Sequence[Subset]):
     def index(self, value: Iterable[int], start: int = 0, stop: int | None = None) -> int:
         """Position of a subset (sorted columns)."""
         subset = tuple(value)
-        if subset not in self:
+        if not self._is_sorted(subset):
             raise ValueError(f"{subset} is no sorted subset of at most {self.max_size} of {self.n_columns} columns.")
-        return self.offsets[len(subset)] + sum(comb(c, i) for i, c in enumerate(subset, start=1))
+        return self.offsets[len(subset)] + rank_of(subset)
 
     def __contains__(self, value: object) -> bool:
+        return self._is_sorted(value)
+
+    def _is_sorted(self, value: object) -> bool:
+        """Whether it is a sorted subset of at most `max_size` of the columns."""
         if not isinstance(value, tuple) or not 1 <= len(value) <= self.max_size:
             return False
         return value[0] >= 0 and value[-1] < self.n_columns and all(a < b for a, b in pairwise(value))
@@ -119,18 +160,21 @@ class SubsetFamily(Sequence[Subset]):
         if not 0 <= position < len(self):
             raise IndexError(f"subset {index} of {len(self)}")
         size = next(s for s in range(1, self.max_size + 1) if position < self.offsets[s + 1])
-        return _unrank(position - self.offsets[size], size)
+        return self._at(size, position - self.offsets[size])
+
+    def _at(self, size: int, place: int) -> Subset:
+        return _unrank(place, size)
 
     def __iter__(self) -> Iterator[Subset]:
         for size in range(1, self.max_size + 1):
             yield from map(tuple, self.members(size).tolist())
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SubsetFamily):
+        if type(other) is not SubsetFamily:
             return NotImplemented
         return (self.n_columns, self.max_size) == (other.n_columns, other.max_size)
 
-    def __reduce__(self) -> tuple[type[SubsetFamily], tuple[int, int]]:
+    def __reduce__(self) -> tuple[type[SubsetFamily], tuple[Any, ...]]:
         """Two numbers: what was worked out from them is not sent to others."""
         return SubsetFamily, (self.n_columns, self.max_size)
 
@@ -163,6 +207,15 @@ def colex_combinations(n: int, size: int) -> NDArray[np.int16]:
 def binomials(n: int, size: int) -> NDArray[np.int64]:
     """table[c, i] = C(c, i): the terms of a colexicographic rank."""
     return np.array([[comb(c, i) for i in range(size + 1)] for c in range(n)], dtype=np.int64)
+
+
+def rank_of(subset: Subset) -> int:
+    """The place of sorted columns among all subsets of as many, in colexicographic order.
+
+    >>> rank_of((0, 1)), rank_of((1, 3))
+    (0, 4)
+    """
+    return sum(comb(c, i) for i, c in enumerate(subset, start=1))
 
 
 def _unrank(rank: int, size: int) -> Subset:

@@ -141,9 +141,15 @@ def build_estimator(settings: dict[str, Any], *, verbose: int) -> Any:
             raise InputError(f"--split {split} and numbers of rows exclude each other: give one of them.")
         split = ShuffleSplit(1, train_size=m, test_size=n, random_state=seed)
     largest = {} if settings["max_block_size"] is None else {"max_block_size": settings["max_block_size"]}
-    estimator = TreeISDE if settings["structure"] == "tree" else ISDE
+    is_tree, search = settings["structure"] == "tree", settings["search"]
+    if is_tree and search != "exhaustive":
+        raise InputError(
+            f"--search {search} is for --structure blocks: a tree needs the score of every clique and separator."
+        )
+    estimator, asked = (TreeISDE, {}) if is_tree else (ISDE, {"search": search})
     return estimator(
         **largest,
+        **asked,
         marginal=settings["marginal"],
         split=split,
         penalty=settings["penalty"],

@@ -140,6 +140,14 @@ def fit_options(command: Command) -> Command:
                 show_default=True,
                 help=f"How the partition is found; with --structure tree one of {', '.join(TREE_SOLVER_NAMES)}.",
             ),
+            click.option(
+                "--search",
+                type=click.Choice(["exhaustive", "screened"]),
+                default="exhaustive",
+                show_default=True,
+                help="Score every subset; or pairs, triples and larger candidates that these connect, where all are "
+                "too many.",
+            ),
             seed_option,
             jobs_option,
         )

@@ -27,6 +27,7 @@ from isde.files import check_room, whole_file, whole_folder
 from isde.inspection import HeldOut, best_partition, held_out, least_correlation, notes, runner_up
 from isde.run.folder import MANIFEST_FILE, STORE_FILES, WAY_OUT, RunFolder
 from isde.scores import SubsetScores
+from isde.screening import in_words_of_search
 from isde.splits import draw_splits, resolve_split
 from isde.structure_estimator import StructureEstimator
 from isde.tree_estimator import TreeISDE
@@ -228,6 +229,8 @@ def summarize(model: StructureEstimator) -> dict[str, Any]:
         "n_columns": scores.n_columns,
         "max_block_size": scores.max_block_size,
         "n_subsets": len(scores),
+        "n_not_scored": scores.subsets.n_missing,
+        "search": None if scores.is_exhaustive else in_words_of_search(scores),
         "marginal": str(model.marginal),
         "alpha": model.alpha,
         "least_correlation": least_correlation(scores),
@@ -306,6 +309,9 @@ def _proof(summary: dict[str, Any]) -> Iterator[str]:
     place = f"the best {what}" if summary["rank"] == 1 else f"number {summary['rank']} of the {what}s"
     if summary["proof"] == "not proved":
         place = f"the best {what} found"
+    if summary["search"] is not None:
+        yield f"not exhaustive: {summary['search']}"
+        place += " into scored blocks"
     yield (
         f"{place} for these scores, {PROOFS[summary['proof']]}: score {summary['score']:.6f}{less}{bound} "
         f"({summary['solver']}); independence {summary['independence_score']:.6f}"

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.engine.kernels import LEFT, RIGHT
-from isde.subsets import Subset, SubsetFamily, binomials
+from isde.subsets import Subset, SubsetFamily
 
 MOST_ROWS = 128
 """Rows of one side of a piece: two sides of chunks of some hundred float32 stay in a 512 kB cache."""
@@ -92,6 +92,8 @@ class Tile:
 @lru_cache(maxsize=8)  # the same for all splits of a table
 def plan_pieces(subsets: SubsetFamily, above: int = 0) -> tuple[tuple[Piece, ...], ...]:
     """The tiles, each as its pieces; the cheapest of the ways to cover the family, or its subsets of more columns."""
+    if subsets.complete < subsets.max_size:
+        return into_tiles(list(_listed_pieces(subsets, above)), TILE_SLOTS)
     ways = [list(_pivot_pieces(subsets, above))]
     if subsets.n_columns <= 2 * 12:  # 2^12 rows a half
         ways.append(list(_halves_pieces(subsets) if above == 0 else _halves_pieces_above(subsets, above)))
@@ -153,7 +155,7 @@ def build_tile(subsets: SubsetFamily, pieces: tuple[Piece, ...]) -> Tile:
         np.concatenate(quad),
         np.concatenate(right),
         padded,
-        positions(subsets, padded),
+        subsets.find(padded),
     )
 
 
@@ -214,14 +216,6 @@ def blocks_tile(blocks: Sequence[Sequence[int]]) -> Tile:
     )
 
 
-def positions(subsets: SubsetFamily, members: NDArray[np.int16]) -> NDArray[np.int64]:
-    """Position in the family of each row of sorted columns, padded with -1; -1 for an empty row."""
-    sizes = (members >= 0).sum(axis=1)
-    terms = binomials(subsets.n_columns, subsets.max_size)[members, np.arange(1, subsets.max_size + 1)]
-    ranks = np.where(members >= 0, terms, 0).sum(axis=1)
-    return np.where(sizes > 0, np.array(subsets.offsets)[sizes] + ranks, -1)
-
-
 def _pivot_pieces(subsets: SubsetFamily, above: int) -> Iterator[Piece]:
     d, k = subsets.n_columns, subsets.max_size
     for pivot in range(d):
@@ -265,6 +259,23 @@ def _fours_pieces(subsets: SubsetFamily) -> Iterator[Piece]:
             yield from _cut(_singles((*below, *above)), tuple(combinations(four, 2)), ())
             outer, others = (below, above) if len(below) <= len(above) else (above, below)
             yield from _cut(tuple((c, r) for c in outer for r in four), _singles(others), (), turn=False)
+
+
+def _listed_pieces(subsets: SubsetFamily, above: int) -> Iterator[Piece]:
+    """Subsets of a list, their last columns as rights: four lefts at a time with all the rights of any of them.
+
+    Lefts of a piece end with the same column, so that every union comes once. Those that are not listed are padding,
+    which costs memory alone: no more of an octet is summed than is wanted.
+    """
+    for size in range(above + 1, subsets.max_size + 1):
+        cut, rights_of = ceil(size / 2), dict[Subset, list[Subset]]()
+        for subset in map(tuple, subsets.members(size).tolist()):
+            rights_of.setdefault(subset[:cut], []).append(subset[cut:])
+        for _, group in groupby(sorted(rights_of, key=lambda left: (left[-1], left)), key=lambda left: left[-1]):
+            lefts = tuple(group)
+            for four in (lefts[start : start + LEFT] for start in range(0, len(lefts), LEFT)):
+                rights = sorted({right for left in four for right in rights_of[left]})
+                yield from (Piece(four, part) for part in _equal_parts(tuple(rights)))
 
 
 def _equal_parts(sets: tuple[Subset, ...]) -> list[tuple[Subset, ...]]:

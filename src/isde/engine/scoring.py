@@ -65,13 +65,20 @@ def kernel_chunks(subsets: SubsetFamily, above: int = 0) -> tuple[Chunk, ...]:
     return tuple(
         Chunk(
             f"kernels-{above + 1}-{subsets.max_size}-{number}",
-            sum(piece.n_subsets(subsets.max_size) for piece in pieces),
+            _count(subsets, pieces),
             sum(piece.n_octets for piece in pieces),
             content=pieces,
             tuned=True,
         )
         for number, pieces in enumerate(plan_pieces(subsets, above))
     )
+
+
+def _count(subsets: SubsetFamily, pieces: tuple[Piece, ...]) -> int:
+    """How many subsets of the family some pieces hold."""
+    if subsets.complete < subsets.max_size:  # not every union is one of them
+        return build_tile(subsets, pieces).n_subsets
+    return sum(piece.n_subsets(subsets.max_size) for piece in pieces)
 
 
 def score_chunk(rows: KernelRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> ChunkScores:

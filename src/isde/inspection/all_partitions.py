@@ -58,6 +58,7 @@ def landscape(
     if bins < 1:
         raise ValueError(f"bins={bins} must be at least 1.")
     table = (scores if max_block_size is None else scores.restrict(max_block_size)).uncharged()
+    table.check_exhaustive("The landscape of all partitions")
     _check_affordable(table, max_minutes)
     worst, best = select_partition(table, sense="min").score, select_partition(table).score
     if worst == -np.inf:

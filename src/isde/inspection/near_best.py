@@ -82,12 +82,17 @@ def runner_up(scores: SubsetScores) -> Selection | None:
 def neighbourhood(
     scores: SubsetScores, n_walks: int = 20, n_steps: int = 25, *, random_state: RandomState = 0
 ) -> Neighbourhood:
-    """The partitions met on random walks of splits and merges from the best one, each once."""
+    """The partitions met on random walks of splits and merges from the best one, each once.
+
+    Of a table of candidates, those whose blocks are all scored.
+    """
     best, rng = select_partition(scores), check_random_state(random_state)
     if min(scores.max_block_size, scores.n_columns) == 1:
         return Neighbourhood(np.zeros(1, dtype=np.int64), np.zeros(1))
     walks = (random_walk(best.partition, n_steps, scores.max_block_size, random_state=rng) for _ in range(n_walks))
-    met = list(dict.fromkeys(partition for walk in walks for partition in walk))
+    met = dict.fromkeys(partition for walk in walks for partition in walk)
+    if not scores.is_exhaustive:
+        met = {partition: None for partition in met if all(block in scores.subsets for block in partition)}
     edits = np.array([edit_distance(best.partition, partition) for partition in met])
     below = _objective(scores, best.partition) - np.array([_objective(scores, partition) for partition in met])
     return Neighbourhood(edits, below)
@@ -95,6 +100,7 @@ def neighbourhood(
 
 def extremes(scores: SubsetScores, n: int = 20, *, random_state: RandomState = 0) -> dict[str, Vector]:
     """The scores of the `n` best partitions, of `n` drawn uniformly at random, and of the `n` worst."""
+    scores.check_exhaustive("A partition drawn at random")
     rng = check_random_state(random_state)
     k, table = scores.max_block_size, scores.uncharged()
     drawn = [random_partition(scores.n_columns, k, kind="uniform", random_state=rng) for _ in range(n)]

@@ -21,7 +21,7 @@ from isde.engine import scoring
 from isde.engine.grid import BandwidthGrid
 from isde.engine.scoring import KernelRows
 from isde.marginals.gaussian import SECONDS_PER_SUBSET, expected_log_densities, second_moment
-from isde.marginals.marginal import Traits, whole_chunk
+from isde.marginals.marginal import Traits, above_of, whole_chunk
 from isde.normal_scores import normal_scores
 from isde.run.work import Chunk, ChunkScores, Cost, Means, Tuned
 from isde.splits import check_folds, contiguous_folds, warn_few_rows
@@ -79,7 +79,7 @@ class CopulaScorer:
         Z_fit, Z_score = rows.Z_fit, rows.Z_score
         if chunk.model == MAGNITUDES:
             Z_fit, Z_score = magnitude_scores(Z_fit), magnitude_scores(Z_score)
-        gains = self._gaussians(Z_fit, Z_score, subsets)
+        gains = self._gaussians(Z_fit, Z_score, subsets, above_of(subsets, chunk))
         return ChunkScores.without_bandwidths(np.array(chunk.content), gains[chunk.content.start :])
 
     def cost(self, rows: CopulaRows, subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
@@ -99,32 +99,32 @@ class CopulaScorer:
         found = scoring.score_chunk(rows.kernels, subsets, chunk, means)
         if rows.kernels.held_out is None:
             return found
-        independence = subsets.sum_over_members(_log_normal(rows.Z_score))[found.positions]
+        independence = subsets.sum_over_members(_log_normal(rows.Z_score), found.positions)
         gains = np.where(found.bandwidths == 1, 0.0, found.scores - independence)
-        gains[found.positions < subsets.n_columns] = 0.0  # normal scores are normal: nothing to learn of a column alone
+        gains[subsets.sizes[found.positions] == 1] = 0.0  # normal scores are normal: nothing to learn of a column alone
         return ChunkScores(found.positions, gains, found.bandwidths, np.zeros(len(gains), dtype=bool))
 
-    def _gaussians(self, Z_fit: Matrix, Z_score: Matrix, subsets: SubsetFamily) -> Vector:
+    def _gaussians(self, Z_fit: Matrix, Z_score: Matrix, subsets: SubsetFamily, above: int) -> Vector:
         """A Gaussian copula where it does better than independence on the rows to fit on."""
         cross_validated = sum(
-            len(held_out) * log_gaussian_copula(Z_fit[fit], Z_fit[held_out], subsets)
+            len(held_out) * log_gaussian_copula(Z_fit[fit], Z_fit[held_out], subsets, above)
             for fit, held_out in contiguous_folds(len(Z_fit), self.cv)
         )
-        return np.where(cross_validated > 0, log_gaussian_copula(Z_fit, Z_score, subsets), 0.0)
+        return np.where(cross_validated > 0, log_gaussian_copula(Z_fit, Z_score, subsets, above), 0.0)
 
 
-def log_gaussian_copula(Z_fit: Matrix, Z_score: Matrix, subsets: SubsetFamily) -> Vector:
+def log_gaussian_copula(Z_fit: Matrix, Z_score: Matrix, subsets: SubsetFamily, above: int = 0) -> Vector:
     """Mean over the rows of Z_score of  log N(z_S; 0, R[S, S]) - sum_S log phi(z), R the correlations of Z_fit.
 
-    0 for single columns; -inf where the correlations are singular.
+    0 for single columns; -inf where the correlations are singular; of at most `above` columns anything.
     """
     C = second_moment(Z_fit)
     spread = np.sqrt(np.diag(C))
     if not spread.all():  # one row, in the middle of its column: nothing can be said
         return np.where(subsets.sizes > 1, -np.inf, 0.0)
-    joint = expected_log_densities(C / np.outer(spread, spread), second_moment(Z_score), subsets)
+    joint = expected_log_densities(C / np.outer(spread, spread), second_moment(Z_score), subsets, above)
     gains = joint - subsets.sum_over_members(_log_normal(Z_score))
-    gains[: subsets.n_columns] = 0.0
+    gains[subsets.of_size(1)] = 0.0
     return gains
 
 

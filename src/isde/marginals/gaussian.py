@@ -20,6 +20,7 @@ from isde.marginals.marginal import (
     SharesNothing,
     Traits,
     WithoutBandwidth,
+    above_of,
     checked_columns,
     of_columns,
     whole_chunk,
@@ -117,7 +118,7 @@ class GaussianMarginal(SharesNothing):
 
         C is the covariance of the fitting rows, D that of the scoring rows.
         """
-        scores = expected_log_densities(*rows, subsets)
+        scores = expected_log_densities(*rows, subsets, above=above_of(subsets, chunk))
         return ChunkScores.without_bandwidths(np.array(chunk.content), scores[chunk.content.start :])
 
     def cost(self, rows: tuple[Matrix, Matrix], subsets: SubsetFamily, chunk: Chunk, means: Means) -> Cost:
@@ -156,14 +157,28 @@ def second_moment(centred: Matrix) -> Matrix:
     return moment
 
 
-def expected_log_densities(C: Matrix, D: Matrix, subsets: SubsetFamily) -> Vector:
-    """Mean log-density of rows with second moment D under Gaussians with covariance C, for every subset.
+def expected_log_densities(C: Matrix, D: Matrix, subsets: SubsetFamily, above: int = 0) -> Vector:
+    """Mean log-density of rows with second moment D under Gaussians with covariance C.
 
-    A subset's Cholesky factor is that of the subset without its last column, and one row more: all subsets cost
-    little more than one row each. Those that are nearly singular are left to `direct_log_densities`.
+    For every subset, by position; those of at most `above` columns need not be there. A subset's Cholesky factor is
+    that of the subset without its last column, and one row more: all subsets cost little more than one row each. Those
+    that are nearly singular, and those of a list, are left to `direct_log_densities`.
     """
+    scores = np.full(len(subsets), np.nan)
+    if subsets.complete > above:
+        _fill_complete(C, D, subsets.up_to(subsets.complete), scores)
+    doubtful = np.flatnonzero(np.isnan(scores))
+    for size in range(above + 1, subsets.max_size + 1):
+        start = subsets.offsets[size]
+        here = doubtful[(doubtful >= start) & (doubtful < subsets.offsets[size + 1])]
+        for part in np.array_split(here, len(here) // SUBSETS_AT_ONCE + 1) if here.size else []:
+            scores[part] = direct_log_densities(C, D, subsets.members(size)[part - start])
+    return scores
+
+
+def _fill_complete(C: Matrix, D: Matrix, subsets: SubsetFamily, scores: Vector) -> None:
+    """The scores of all subsets, where they can be trusted; the others stay."""
     spread, R, Q = _in_units_of_spread(C, D)
-    scores = np.empty(len(subsets))
     k, d = subsets.max_size, subsets.n_columns
     _extend_factors(
         R,
@@ -178,13 +193,6 @@ def expected_log_densities(C: Matrix, D: Matrix, subsets: SubsetFamily) -> Vecto
         np.full(k, -1),
         np.zeros(k + 1, dtype=np.int64),
     )
-    doubtful = np.flatnonzero(np.isnan(scores))
-    for size in range(1, subsets.max_size + 1):
-        start = subsets.offsets[size]
-        here = doubtful[(doubtful >= start) & (doubtful < subsets.offsets[size + 1])]
-        for part in np.array_split(here, len(here) // SUBSETS_AT_ONCE + 1) if here.size else []:
-            scores[part] = direct_log_densities(C, D, subsets.members(size)[part - start])
-    return scores
 
 
 @loop

@@ -199,6 +199,11 @@ def whole_chunk(name: str, subsets: SubsetFamily, above: int) -> Chunk:
     return Chunk(f"{name}-{above + 1}-{subsets.max_size}", len(every), len(every), content=every)
 
 
+def above_of(subsets: SubsetFamily, chunk: Chunk) -> int:
+    """Of how many columns the largest subsets are that a `whole_chunk` leaves out."""
+    return int(subsets.sizes[chunk.content.start]) - 1 if chunk.n_subsets else subsets.max_size
+
+
 def of_columns(X: Matrix, columns: Sequence[int]) -> Matrix:
     """Some columns, row by row in memory."""
     return np.ascontiguousarray(X[:, list(columns)])

@@ -35,6 +35,7 @@ from isde.inspection import (
 from isde.inspection.hierarchy import correlation_worth
 from isde.inspection.shapes import MASSES, QUANTILES
 from isde.partitions import count_partitions
+from isde.screening import in_words_of_search
 
 MOST_PAIRS = 6
 """Pictures of a block: of more pairs, those that gain most."""
@@ -222,6 +223,7 @@ def _proof(model: Any) -> dict[str, Any]:
         "independence": alone,
         "gain": math.fsum(group_gains(model)),
         "n_subsets": len(scores),
+        "search": None if scores.is_exhaustive else in_words_of_search(scores),
         # A string: the number may be larger than any that a reader of JSON knows.
         "n_partitions": None
         if hasattr(model, "cliques_")

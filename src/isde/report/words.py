@@ -134,6 +134,8 @@ def place(numbers: Mapping[str, Any]) -> str:
         return f"It is number {proof['rank']} of {rivals(numbers)} for these scores"
     found = "this is the best" if proof["proof"] != "not proved" else "this is the best that was found"
     sets = f"with {kind(numbers)}s of at most {several(k, 'column')}"
+    if proof["search"] is not None:
+        sets += ", as far as their blocks were scored,"
     return f"Of {rivals(numbers)} {sets} {found} for the {several(proof['n_subsets'], 'subset score')}"
 
 

@@ -233,7 +233,7 @@ class _Best:
 
     def _value(self, block: Subset) -> int:
         subsets = self._weights.subsets
-        return int(self._weights.values[subsets.index(block)]) if len(block) <= subsets.max_size else FORBIDDEN
+        return int(self._weights.values[subsets.index(block)]) if block in subsets else FORBIDDEN
 
 
 def _divided_otherwise(blocks: Partition) -> Iterator[Partition]:

@@ -48,9 +48,10 @@ def _split_all(
     keep: NDArray[np.bool_],  # out: False where a subset does not outweigh its best split
 ) -> None:
     """Some subsets at a time, all of them in one way to split after the other: as fast as a compiled loop."""
-    smaller = [best[subsets.of_size(s)] for s in range(1, size)]
-    allowed = [weights != FORBIDDEN for weights in smaller]
-    any_forbidden = not all(each.all() for each in allowed)
+    # The last one of each size stands for all that are not here (-1).
+    smaller = [np.append(best[subsets.of_size(s)], _never(best)) for s in range(1, size)]
+    allowed = [weights != _never(best) for weights in smaller]
+    any_forbidden = not all(each[:-1].all() for each in allowed) or subsets.complete < size - 1
     choose = np.ascontiguousarray(binomials(subsets.n_columns, size).T)
     for start in range(0, len(best_here), SUBSETS_AT_ONCE):
         here = slice(start, start + SUBSETS_AT_ONCE)
@@ -63,9 +64,15 @@ def _split_all(
                 parts[chosen >> i & 1].append(ranks[i])
             a, b = (reduce(np.add, (rank[i] for i, rank in enumerate(part))) for part in parts)
             size_a, size_b = map(len, parts)
+            a, b = subsets.places(size_a, a), subsets.places(size_b, b)
             both = smaller[size_a - 1][a] + smaller[size_b - 1][b]
             better = both >= best_here[here]
             if any_forbidden:
                 better &= allowed[size_a - 1][a] & allowed[size_b - 1][b]
             np.copyto(best_here[here], both, where=better)
             np.copyto(keep[here], False, where=better)
+
+
+def _never(best: NDArray[Any]) -> Any:
+    """The weight, or the score, of what can be no part."""
+    return FORBIDDEN if best.dtype.kind == "i" else -np.inf

@@ -32,7 +32,7 @@ def best(weights: Weights, n: int = 1) -> list[Proved]:
     allowed = (
         partition
         for partition in enumerate_partitions(d, k)
-        if len(partition) <= most and all(weight[block] != FORBIDDEN for block in partition)
+        if len(partition) <= most and all(weight.get(block, FORBIDDEN) != FORBIDDEN for block in partition)
     )
     # `nsmallest` keeps the first of equals, and partitions come in Python's order.
     heaviest = nsmallest(n, allowed, key=lambda partition: -sum(weight[block] for block in partition))

@@ -43,6 +43,9 @@ class TreeProblem:
 
     scores: SubsetScores
 
+    def __post_init__(self) -> None:
+        self.scores.check_exhaustive("A tree of blocks")
+
     @property
     def subsets(self) -> SubsetFamily:
         return self.scores.subsets
