@@ -82,19 +82,19 @@ class StackBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
 
     def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
         if not len(self.bandwidths):
-            return self._gaussians(X)
+            return self._gaussians(X, n_jobs)
         widest, rungs = float(self.bandwidths[0]), _rungs(self.bandwidths)
         of_ladder = sums.log_kernel_sums_of_ladder(X, self.centres, widest, int(rungs[-1]) + 1, n_jobs)[rungs]
         constants = np.log(self.kernel_weights) - direct.log_normaliser(X.shape[1], len(self.centres), self.bandwidths)
         logs = [of_ladder + constants[:, None]]
         if len(self.weights):
-            logs.append(self._gaussians(X)[None])
+            logs.append(self._gaussians(X, n_jobs)[None])
         log_density: Vector = logsumexp(np.vstack(logs), axis=0)
         return log_density
 
-    def _gaussians(self, X: Matrix) -> Vector:
+    def _gaussians(self, X: Matrix, n_jobs: int | None) -> Vector:
         share = self.weights.sum()
-        return MixtureBlock(self.weights / share, self.means, self.covariances).score_samples(X) + np.log(share)
+        return MixtureBlock(self.weights / share, self.means, self.covariances).score_samples(X, n_jobs) + np.log(share)
 
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
         experts, shares = self._experts()
