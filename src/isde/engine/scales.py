@@ -89,7 +89,7 @@ def _held_out_on_scores(
     bandwidths: Vector,
     score_bandwidths: Vector,
     effort: Effort,
-    centres: IntVector | None,
+    centres: IntVector | None = None,
 ) -> tuple[NDArray[np.float32], list[Mixtures]]:
     """Log-density of each row by each expert on the normal scores, all from the other folds, (experts, rows).
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from isde.arrays import Matrix
 from isde.errors import InputError
-from isde.marginals.bounds import UNBOUNDED, Bounds
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.marginal import FittedBlock, Marginal, Traits, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.splits import contiguous_folds
@@ -69,9 +69,9 @@ class BestMarginal:
     def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
         return "; then ".join(family.describe(subsets, n_fit, n_score) for family in self.families)
 
-    def rows_taken(self, n_rows: int, bounds: Bounds) -> int:
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
         """The same for all families: they are compared on them."""
-        return bounds.n_rows(n_rows)
+        return bounds.used(n_rows)
 
     def fit_blocks(
         self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED
@@ -83,7 +83,7 @@ class BestMarginal:
         whole = [range(X.shape[1])]
 
         def fitted(family: Marginal, rows: Matrix) -> FittedBlock:
-            taken = rows[: family.rows_taken(len(rows), bounds)]
+            taken = rows[: family.rows_used(len(rows), bounds).fitted]
             return family.fit_blocks(taken, whole, n_jobs=n_jobs, bounds=bounds)[0]
 
         def held_out(family: Marginal) -> float:

@@ -6,21 +6,48 @@ is left to chance: those to fit on come shuffled, so that the first of them, or 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from isde.arrays import IntVector
+from isde.marginals import LEAST_BOUND, MAX_CENTRES, MAX_FIT_ROWS
 
-MAX_FIT_ROWS = 200_000
-"""Rows that a block is learned from (docs/many_rows.md)."""
 
-MAX_CENTRES = 5_000
-"""Of these, centres of kernels: what a million rows can be scored by in minutes (docs/many_rows.md)."""
+@dataclass(frozen=True)
+class RowsUsed:
+    """How many rows there were, how many of them blocks were learned from, and centres of kernels among these at most.
 
-LEAST = 2
-"""Rows, or centres, that folds need: one to fit on, another to score."""
+    Without kernels there are no centres.
+
+    >>> print(RowsUsed(1_000_000, 200_000, 5_000))
+    200,000 of 1,000,000 rows, with 5,000 centres of kernels at most
+    >>> print(RowsUsed(900, 900, 900))
+    all 900 rows
+    """
+
+    given: int
+    fitted: int
+    centres: int
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> RowsUsed:
+        """From a file, of which nothing is believed."""
+        used = cls(**saved)
+        whole = all(type(number) is int for number in saved.values())
+        if not whole or not 0 <= used.centres <= used.fitted <= used.given or used.fitted == 0:
+            raise ValueError(f"{saved!r} are no numbers of rows used")
+        return used
+
+    @property
+    def is_all(self) -> bool:
+        return self.fitted == self.given and self.centres in (0, self.fitted)
+
+    def __str__(self) -> str:
+        rows = f"all {self.given:,} rows" if self.fitted == self.given else f"{self.fitted:,} of {self.given:,} rows"
+        return rows if self.centres in (0, self.fitted) else f"{rows}, with {self.centres:,} centres of kernels at most"
 
 
 @dataclass(frozen=True)
@@ -34,9 +61,10 @@ class Bounds:
         check_bound("max_fit_rows", self.max_fit_rows)
         check_bound("max_centres", self.max_centres)
 
-    def n_rows(self, n_rows: int) -> int:
-        """So many of the rows are learned from."""
-        return n_rows if self.max_fit_rows is None else min(n_rows, self.max_fit_rows)
+    def used(self, n_rows: int) -> RowsUsed:
+        """What is left of so many rows."""
+        fitted = n_rows if self.max_fit_rows is None else min(n_rows, self.max_fit_rows)
+        return RowsUsed(n_rows, fitted, self.n_centres(fitted))
 
     def n_centres(self, n_rows: int) -> int:
         """So many of the rows learned from are centres."""
@@ -55,8 +83,8 @@ class Bounds:
 def check_bound(name: str, value: Any) -> None:
     """Raise unless it is a number of rows, or None."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if value is not None and not (whole and value >= LEAST):
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {LEAST}, or None for all rows.")
+    if value is not None and not (whole and value >= LEAST_BOUND):
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {LEAST_BOUND}, or None for all rows.")
 
 
 UNBOUNDED = Bounds(None, None)

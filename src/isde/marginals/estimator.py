@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from isde.arrays import Matrix, Vector
 from isde.errors import InputError, ISDEError
-from isde.marginals.bounds import UNBOUNDED, Bounds
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.marginal import Traits, WithoutBandwidth, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
 from isde.subsets import Subset, SubsetFamily
@@ -103,9 +103,9 @@ class EstimatorMarginal:
     def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
         return f"{len(subsets):,} fits of {type(self.estimator).__name__}"
 
-    def rows_taken(self, n_rows: int, bounds: Bounds) -> int:
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
         """All: how many a foreign estimator can take is its user's to know."""
-        return n_rows
+        return RowsUsed(n_rows, n_rows, 0)
 
     def fit_blocks(
         self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED

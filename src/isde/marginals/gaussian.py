@@ -14,7 +14,7 @@ from isde.contents import Layout, covariances, places
 from isde.data.checks import check_units
 from isde.engine.jit import loop
 from isde.errors import InputError
-from isde.marginals.bounds import UNBOUNDED, Bounds
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.conditional import given_and_others
 from isde.marginals.marginal import SavedBlock, Traits, WithoutBandwidth, checked_columns, of_columns, whole_chunk
 from isde.run.work import Chunk, ChunkScores, Cost, Means
@@ -119,9 +119,9 @@ class GaussianMarginal:
     def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
         return f"{len(subsets):,} subsets of {subsets.n_columns} columns in closed form"
 
-    def rows_taken(self, n_rows: int, bounds: Bounds) -> int:
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
         """All: a pass over them costs next to nothing."""
-        return n_rows
+        return RowsUsed(n_rows, n_rows, 0)
 
     def fit_blocks(
         self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED

@@ -14,7 +14,7 @@ from isde.data.checks import check_units
 from isde.engine import direct, scoring, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.scoring import KernelRows
-from isde.marginals.bounds import UNBOUNDED, Bounds
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.conditional import draw_centres, given_and_others
 from isde.marginals.marginal import SavedBlock, TunedByFolds, checked_columns, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means
@@ -86,9 +86,10 @@ class KDEMarginal(TunedByFolds):
             f"bandwidths, {n_fit:,} rows to fit on, {n_score:,} to score"
         )
 
-    def rows_taken(self, n_rows: int, bounds: Bounds) -> int:
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
         """As many as there may be centres: a bandwidth is the best for one number of them."""
-        return bounds.n_centres(bounds.n_rows(n_rows))
+        centres = bounds.used(n_rows).centres
+        return RowsUsed(n_rows, centres, centres)
 
     def fit_blocks(
         self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED

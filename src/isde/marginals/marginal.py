@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from isde.arrays import Matrix, Vector
 from isde.contents import Layout, check_layout
-from isde.marginals.bounds import UNBOUNDED, Bounds
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.splits import check_folds, shuffled, warn_few_rows
 from isde.subsets import SubsetFamily
@@ -102,14 +102,14 @@ class WithoutBandwidth:
 class BlockFitter(Protocol):
     """What fits the densities of blocks."""
 
-    def rows_taken(self, n_rows: int, bounds: Bounds) -> int:
-        """How many of the rows blocks are learned from."""
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        """How many of the rows blocks are learned from, and how many of these are centres of kernels."""
         ...
 
     def fit_blocks(
         self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED
     ) -> Sequence[FittedBlock]:
-        """The density of the columns of each block, tuning parameters included, on `rows_taken` of the rows."""
+        """The density of the columns of each block, tuning included, on the rows given: those of `rows_used`."""
         ...
 
 
@@ -179,8 +179,8 @@ class TunedByFolds:
     def warn_few_rows(self, n_fit: int) -> None:
         warn_few_rows(n_fit, self.cv)
 
-    def rows_taken(self, n_rows: int, bounds: Bounds) -> int:
-        return bounds.n_rows(n_rows)
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        return bounds.used(n_rows)
 
 
 def whole_chunk(name: str, subsets: SubsetFamily, above: int) -> Chunk:
@@ -212,5 +212,5 @@ def fit_shuffled(
     transform: Callable[[Matrix], Matrix] = lambda rows: rows,
 ) -> list[FittedBlock]:
     """The density of each block, its rows shuffled: folds are runs of rows. Only those taken are transformed."""
-    rows = X[shuffled(len(X))[: marginal.rows_taken(len(X), bounds)]]
+    rows = X[shuffled(len(X))[: marginal.rows_used(len(X), bounds).fitted]]
     return list(marginal.fit_blocks(transform(rows), blocks, n_jobs=n_jobs, bounds=bounds))

@@ -21,7 +21,7 @@ from isde.engine import scales, stacking
 from isde.engine.scales import Effort, Scales
 from isde.engine.splines import Spline
 from isde.engine.stacking import Experts
-from isde.marginals.bounds import UNBOUNDED, Bounds
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.conditional import given_and_others, sample_mixture_given
 from isde.marginals.marginal import FittedBlock, WithoutBandwidth, checked_columns, of_columns
 from isde.marginals.stack import (
@@ -170,8 +170,8 @@ class ScalesStack:
         check_folds(cv)
         return cls(bandwidths, cv)
 
-    def rows_taken(self, n_rows: int, bounds: Bounds) -> int:
-        return bounds.n_rows(n_rows)
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        return bounds.used(n_rows)
 
     def fit_blocks(
         self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED

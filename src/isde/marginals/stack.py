@@ -40,8 +40,8 @@ SCORING_DOUBLINGS, FINAL_DOUBLINGS = 4, 5
 Noisy circles lose half as much with 32; the paper's other families do not mind (experiments/marginals.py synthetic).
 """
 
-ROWS_FOR_COMPONENT, MOST_DOUBLINGS = 400, 8
-"""With many rows, mixtures of 64, 128 and 256 components too, each where it has so many rows a component."""
+ROWS_FOR_COMPONENT, MOST_DOUBLINGS = 400, 7
+"""With many rows, mixtures of 64 and 128 components too, each where it has so many rows a component."""
 
 SCORING_STEPS, FINAL_STEPS = 15, 60
 """Of expectation-maximisation for each mixture."""
@@ -196,7 +196,7 @@ def final_doublings(n_rows: int, bounds: Bounds) -> int:
     """More than `FINAL_DOUBLINGS` where there are rows enough, and not all of them are centres of kernels.
 
     >>> [final_doublings(n_rows, Bounds(max_centres=5000)) for n_rows in (5_000, 20_000, 50_000, 1_000_000)]
-    [5, 5, 6, 8]
+    [5, 5, 6, 7]
     """
     if bounds.n_centres(n_rows) == n_rows:
         return FINAL_DOUBLINGS

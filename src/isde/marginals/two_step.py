@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isde.arrays import Matrix
-from isde.marginals.bounds import UNBOUNDED, Bounds
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.marginal import BlockFitter, FittedBlock, SubsetScorer, Traits
 from isde.run.work import Chunk, ChunkScores, Cost, Means
 from isde.subsets import SubsetFamily
@@ -53,8 +53,8 @@ class TwoStepMarginal:
     def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
         return self.scoring.describe(subsets, n_fit, n_score)
 
-    def rows_taken(self, n_rows: int, bounds: Bounds) -> int:
-        return self.fitting.rows_taken(n_rows, bounds)
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        return self.fitting.rows_used(n_rows, bounds)
 
     def fit_blocks(
         self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED
