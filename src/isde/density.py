@@ -19,8 +19,8 @@ from isde.data.checks import as_table, check_columns, check_units
 from isde.data.table import default_names
 from isde.data.words import some
 from isde.errors import InputError
-from isde.marginals import DEFAULT_MARGINAL, MAX_CENTRES, MAX_FIT_ROWS, fitted_kind, resolve_marginal
-from isde.marginals.bounds import UNBOUNDED, Bounds
+from isde.marginals import DEFAULT_MARGINAL, fitted_kind, resolve_marginal
+from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS, UNBOUNDED, Bounds
 from isde.marginals.marginal import BlockFitter, FittedBlock, Marginal, checked_columns, fit_shuffled, of_columns
 from isde.partitions import Partition, RandomState, canonical_partition
 from isde.subsets import Subset

@@ -14,8 +14,8 @@ from isde.data.checks import as_table, check_columns
 from isde.data.words import some
 from isde.density import DensityAlongTree, Scaling, numbered, scaling_for
 from isde.errors import InputError
-from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES, MAX_CENTRES, MAX_FIT_ROWS, resolve_marginal
-from isde.marginals.bounds import UNBOUNDED, Bounds
+from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES, resolve_marginal
+from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS, UNBOUNDED, Bounds
 from isde.marginals.marginal import BlockFitter, FittedBlock, Marginal, fit_shuffled
 from isde.partitions import Partition
 from isde.trees import NO_PARENT, Tree, tree_of_cliques

@@ -12,7 +12,8 @@ from typing import Any, TypeVar, cast
 import click
 
 from isde.cli.output import echo
-from isde.marginals import DEFAULT_MARGINAL, LEAST_BOUND, MARGINAL_NAMES, MAX_CENTRES, MAX_FIT_ROWS
+from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES
+from isde.marginals.bounds import LEAST_BOUND, MAX_CENTRES, MAX_FIT_ROWS
 from isde.solvers.registry import AUTO, SOLVER_NAMES
 from isde.tree_solvers.registry import TREE_SOLVER_NAMES
 

@@ -15,12 +15,6 @@ if TYPE_CHECKING:
 
 DEFAULT_MARGINAL = "copula+stack"
 
-MAX_FIT_ROWS, MAX_CENTRES = 200_000, 5_000
-"""Rows that a block is learned from, and centres of kernels among them: what more gains, docs/many_rows.md says."""
-
-LEAST_BOUND = 2
-"""Rows, or centres, that folds need: one to fit on, another to score."""
-
 FAMILIES = {
     "copula+stack": ("copula:CopulaScorer", "scales:ScalesStack"),
     "copula": ("copula:CopulaScorer", "scales:CopulaStack"),

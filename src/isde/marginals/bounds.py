@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    from isde.arrays import IntVector
 
-from isde.arrays import IntVector
-from isde.marginals import LEAST_BOUND, MAX_CENTRES, MAX_FIT_ROWS
+MAX_FIT_ROWS, MAX_CENTRES = 200_000, 5_000
+"""Rows that a block is learned from, and centres of kernels among them: what more gains, docs/many_rows.md says."""
+
+LEAST_BOUND = 2
+"""Rows, or centres, that folds need: one to fit on, another to score."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,15 @@ class Bounds:
         >>> Bounds(max_centres=4).centres(10).tolist()
         [0, 2, 5, 7]
         """
+        import numpy as np  # here: the command line has the defaults above in its help, which should cost nothing
+
         most = self.n_centres(n_rows)
         return None if most == n_rows else np.arange(most) * n_rows // most
 
 
 def check_bound(name: str, value: Any) -> None:
     """Raise unless it is a number of rows, or None."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
     if value is not None and not (whole and value >= LEAST_BOUND):
         raise ValueError(f"{name}={value!r} must be a whole number of at least {LEAST_BOUND}, or None for all rows.")
 
