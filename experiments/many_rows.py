@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +37,6 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 FIELDS = ("part", "data", "seed", "rows", "max_fit_rows", "max_centres", "value", "fit seconds", "score us a row")
 FRESH_ROWS, HELD_OUT_ROWS = 50_000, 5_000
 SEEDS = range(5)
-CURVE_SEEDS = range(2)
 TAILS = 1.5  # of the hyperbolic sines
 CORRELATION = 0.6
 BLOCKS = {  # of those that experiments/scales.py found
@@ -60,24 +59,34 @@ class Fit(NamedTuple):
 
 def fits() -> Iterator[Fit]:
     """The cheapest first, so that a run that is stopped has something of everything."""
-    for rows in (10**3, 10**4, 10**5):
+    pairs, triple = KNOWN[:2], KNOWN[2:]
+    yield from more_data((10**3, 10**4), KNOWN)
+    yield from more_data((10**5,), pairs)
+    for max_centres in (1_000, 2_000, 5_000, 10_000):
+        for data in pairs:
+            yield Fit("centres", data, 0, 20_000, MAX_FIT_ROWS, max_centres)
+        for data in BLOCKS:
+            yield Fit("centres", data, 0, 25_000, MAX_FIT_ROWS, max_centres)
+    for max_fit_rows in (5_000, 10_000, 25_000):
+        for data in BLOCKS:
+            yield Fit("fit rows", data, 0, 25_000, max_fit_rows, MAX_CENTRES)
+    yield from more_data((10**6,), pairs)
+    yield from fit_rows((20_000, 50_000), KNOWN)
+    yield from more_data((10**5, 10**6), triple)
+    yield from fit_rows((100_000, 400_000), pairs)
+
+
+def more_data(sizes: Sequence[int], kinds: Sequence[str]) -> Iterator[Fit]:
+    for rows in sizes:
         for seed in SEEDS:
-            for data in KNOWN:
+            for data in kinds:
                 yield Fit("more data", data, seed, rows, MAX_FIT_ROWS, MAX_CENTRES)
-    for seed in CURVE_SEEDS:
-        for max_centres in (500, 1_000, 2_000, 5_000, 10_000, 20_000):
-            for data in KNOWN:
-                yield Fit("centres", data, seed, 20_000, MAX_FIT_ROWS, max_centres)
-            for data in BLOCKS:
-                yield Fit("centres", data, seed, 25_000, MAX_FIT_ROWS, max_centres)
-        for max_fit_rows in (5_000, 10_000, 25_000):
-            for data in BLOCKS:
-                yield Fit("fit rows", data, seed, 25_000, max_fit_rows, MAX_CENTRES)
-    for seed in SEEDS:
-        for data in KNOWN:
-            yield Fit("more data", data, seed, 10**6, MAX_FIT_ROWS, MAX_CENTRES)
-    for max_fit_rows in (10_000, 50_000, 100_000, 400_000):
-        for data in KNOWN:
+
+
+def fit_rows(bounds: Sequence[int], kinds: Sequence[str]) -> Iterator[Fit]:
+    """Besides the default, whose fit of seed 0 is among "more data"."""
+    for max_fit_rows in bounds:
+        for data in kinds:
             yield Fit("fit rows", data, 0, 10**6, max_fit_rows, MAX_CENTRES)
 
 
@@ -145,8 +154,9 @@ def read() -> list[dict[str, str]]:
 def table() -> None:
     rows = read()
     _more_data([row for row in rows if row["part"] == "more data"])
-    for part, bound in (("centres", "max_centres"), ("fit rows", "max_fit_rows")):
-        _curve(part, bound, [row for row in rows if row["part"] == part])
+    default = [row for row in rows if (row["part"], row["seed"], row["rows"]) == ("more data", "0", str(10**6))]
+    _curve("max_centres", [row for row in rows if row["part"] == "centres"])
+    _curve("max_fit_rows", [row for row in rows if row["part"] == "fit rows"] + default)
 
 
 def _more_data(rows: list[dict[str, str]]) -> None:
@@ -165,7 +175,7 @@ def _more_data(rows: list[dict[str, str]]) -> None:
             before = loss
 
 
-def _curve(part: str, bound: str, rows: list[dict[str, str]]) -> None:
+def _curve(bound: str, rows: list[dict[str, str]]) -> None:
     print(f"\n{bound}: loss of known densities, held-out log-density of others; seconds to fit; us to score a row\n")
     for data in (*KNOWN, *BLOCKS):
         print(data)
