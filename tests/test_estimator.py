@@ -284,6 +284,8 @@ def test_cloning_keeps_every_parameter():
         "bandwidths": [0.1],
         "cv": 3,
         "scale": None,
+        "max_fit_rows": 900,
+        "max_centres": None,
         "solver": "milp",
         "n_jobs": 2,
         "random_state": 7,

@@ -61,9 +61,9 @@ def test_zero_keeps_its_meaning_in_a_list(rng):
 
 def test_the_folds_that_choose_a_family_for_a_block_are_those_asked_for(rng):
     class Counting(GaussianMarginal):
-        def fit_blocks(self, X, blocks, *, n_jobs):
+        def fit_blocks(self, X, blocks, *, n_jobs, bounds):
             seen.append(len(X))
-            return super().fit_blocks(X, blocks, n_jobs=n_jobs)
+            return super().fit_blocks(X, blocks, n_jobs=n_jobs, bounds=bounds)
 
     seen = []
     fit_blocks(rng.normal(size=(90, 1)), [(0,)], [Counting()], cv=3)

@@ -20,6 +20,7 @@ from isde.data.table import default_names
 from isde.data.words import some
 from isde.errors import InputError
 from isde.marginals import DEFAULT_MARGINAL, fitted_kind, resolve_marginal
+from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS, UNBOUNDED, Bounds
 from isde.marginals.marginal import BlockFitter, FittedBlock, Marginal, checked_columns, fit_shuffled, of_columns
 from isde.partitions import Partition, RandomState, canonical_partition
 from isde.subsets import Subset
@@ -326,11 +327,14 @@ def fit_blocks(
     cv: int = 5,
     scale: str | None = "minmax",
     n_jobs: int | None = None,
+    max_fit_rows: int | None = MAX_FIT_ROWS,
+    max_centres: int | None = MAX_CENTRES,
 ) -> ProductDensity:
-    """The density for a given partition: each block fitted on all rows, its bandwidth tuned on all rows.
+    """The density for a given partition: each block fitted and tuned on the same rows, all of them unless many.
 
     Columns of the partition are numbers, or names where `X` has them. As in `ISDE`, columns are rescaled inside
-    (`scale`), `bandwidths` is the grid for the rescaled data, and log-densities come in the units of `X`.
+    (`scale`), `bandwidths` is the grid for the rescaled data, log-densities come in the units of `X`, and blocks are
+    learned from `max_fit_rows` rows at most, with `max_centres` centres of kernels.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
@@ -342,7 +346,8 @@ def fit_blocks(
     check_columns(table.X, table.names)
     blocks = canonical_partition(numbered(partition, table.names), len(table.names))
     family = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
-    return fit_product(table.X, blocks, family, scaling_for(table.X, scale, family), table.names, n_jobs=n_jobs)
+    scaling, bounds = scaling_for(table.X, scale, family), Bounds(max_fit_rows, max_centres)
+    return fit_product(table.X, blocks, family, scaling, table.names, n_jobs=n_jobs, bounds=bounds)
 
 
 def numbered(partition: Iterable[Iterable[int | str]], names: Sequence[str]) -> list[list[int]]:
@@ -367,8 +372,8 @@ def fit_product(
     names: tuple[str, ...],
     *,
     n_jobs: int | None,
+    bounds: Bounds = UNBOUNDED,
 ) -> ProductDensity:
     """`fit_blocks` with everything checked and resolved."""
-    U = scaling.transform(X)
-    blocks = fit_shuffled(marginal, U, partition, n_jobs=n_jobs)
+    blocks = fit_shuffled(marginal, X, partition, n_jobs=n_jobs, bounds=bounds, transform=scaling.transform)
     return ProductDensity(partition, tuple(blocks), scaling, names)

@@ -12,8 +12,8 @@ from isde.density import fit_product, scaling_for
 from isde.density_estimator import kept_in_run
 from isde.fit_record import recorded
 from isde.marginals import DEFAULT_MARGINAL, MAX_SPLIT_ROWS
+from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS
 from isde.partitions import RandomState
-from isde.progress import say
 from isde.scores import SubsetScores
 from isde.selection import Selection
 from isde.solvers import check_solver, select_partition
@@ -63,6 +63,12 @@ class ISDE(StructureEstimator):
         (docs/many_rows.md).
     scale : "minmax", "standard" or None, default="minmax"
         Rescaling of each column before anything else. Results are in the units of the data given, whatever it is.
+    max_fit_rows : int or None, default=200_000
+        Rows that the densities of blocks are learned from at most: mixtures, weights, splines. Where there are more, a
+        random part, the same in each fit (`rows_used_`). Gaussians and foreign estimators take all rows. None: all.
+    max_centres : int or None, default=5_000
+        Centres of kernels in a block at most, a random part of these rows; a bandwidth is chosen, and a kernel density
+        weighed, for the centres that it has. Log-densities cost rows times centres. None: all.
     solver : "auto", "exhaustive", "dynamic" or "milp", default="auto"
         How the best partition is found; all are exact.
     search : "exhaustive" or "screened", default="exhaustive"
@@ -98,6 +104,8 @@ class ISDE(StructureEstimator):
         Columns with many repeated values, which have no density: the blocks are right, log-densities say little.
     bandwidths_ : ndarray
         Bandwidth of each block on the rescaled data; NaN where the family has none.
+    rows_used_ : RowsUsed
+        How many rows there were, how many of them blocks were learned from, and the centres of kernels at most.
     fit_record_ : FitRecord
         Rows, fingerprint of the data, seconds, versions and warnings of the fit; a model read from a file has none.
 
@@ -125,6 +133,8 @@ class ISDE(StructureEstimator):
         cv: int = 5,
         max_split_rows: int | None = MAX_SPLIT_ROWS,
         scale: str | None = "minmax",
+        max_fit_rows: int | None = MAX_FIT_ROWS,
+        max_centres: int | None = MAX_CENTRES,
         solver: str = "auto",
         search: str = "exhaustive",
         n_jobs: int | None = None,
@@ -141,6 +151,8 @@ class ISDE(StructureEstimator):
         self.cv = cv
         self.max_split_rows = max_split_rows
         self.scale = scale
+        self.max_fit_rows = max_fit_rows
+        self.max_centres = max_centres
         self.solver = solver
         self.search = search
         self.n_jobs = n_jobs
@@ -152,7 +164,7 @@ class ISDE(StructureEstimator):
     @recorded
     @heard_by_callbacks
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> ISDE:
-        """Score every subset, select the best partition, fit its blocks on all rows.
+        """Score every subset, select the best partition, fit its blocks.
 
         With `subset_scores`, a table in the units of `X` (another model's `subset_scores_`, or a file loaded), nothing
         is scored again: the partition is selected from the table.
@@ -164,9 +176,10 @@ class ISDE(StructureEstimator):
         self.selection_ = select_partition(self.subset_scores_, solver=self.solver)
         self.partition_ = self.selection_.partition
         self._warn_no_density("partition", self.selection_.score, self.partition_)
-        if self.verbose > 0:
-            say(f"Fitting {len(self.partition_):,} blocks on all {len(X):,} rows")
-        self.density_ = fit_product(X, self.partition_, scoring.marginal, scaling, self._names(), n_jobs=self.n_jobs)
+        bounds = self._bounds_for(X, scoring.marginal, f"{len(self.partition_):,} blocks")
+        self.density_ = fit_product(
+            X, self.partition_, scoring.marginal, scaling, self._names(), n_jobs=self.n_jobs, bounds=bounds
+        )
         if subset_scores is None:
             self._warn_larger_blocks(scoring, X, self.partition_)
         return self

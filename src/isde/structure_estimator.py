@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,10 @@ from isde.data.checks import tied_columns, warn_far_rows
 from isde.density_estimator import SubsetScoreEstimator
 from isde.errors import ISDEWarning, warn
 from isde.fit_record import FitRecord
+from isde.marginals.bounds import Bounds, RowsUsed
+from isde.marginals.marginal import BlockFitter
 from isde.partitions import Partition, RandomState
+from isde.progress import say
 from isde.scores import SubsetScores
 from isde.scoring import Margin, Scoring, further_column, margin_over_divisions
 from isde.screening import EXHAUSTIVE
@@ -41,6 +44,8 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
     cv: int
     max_split_rows: int | None
     scale: str | None
+    max_fit_rows: int | None
+    max_centres: int | None
     solver: str
     n_jobs: int | None
     random_state: RandomState
@@ -50,6 +55,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
     subset_scores_: SubsetScores
     partition_: Partition
     tied_: tuple[str, ...]
+    rows_used_: RowsUsed | None
     fit_record_: FitRecord
 
     def _check_solver(self) -> None:
@@ -75,6 +81,20 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
             verbose=self.verbose,
             search=self.search,
         )
+
+    def _bounds(self) -> Bounds:
+        return Bounds(self.max_fit_rows, self.max_centres)
+
+    def _check_params(self) -> None:
+        self._bounds()  # refused before anything is scored
+
+    def _bounds_for(self, X: Matrix, marginal: BlockFitter, blocks: str) -> Bounds:
+        """The bounds by which blocks are fitted; what these leave is noted, and said."""
+        bounds = self._bounds()
+        self.rows_used_ = marginal.rows_used(len(X), bounds)
+        if self.verbose > 0:
+            say(f"Fitting {blocks} on {self.rows_used_}")
+        return bounds
 
     def _check_rows(self, X: Any, scoring: Scoring) -> Matrix:
         """The rows to fit on; notes columns with repeated values, and warns of what does harm."""
@@ -103,6 +123,11 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
 
     def score_blocks(self, X: Any) -> Matrix:
         """Log-density of each row in each block, shape (n rows, n blocks); adds up to `score_samples`."""
+        [found] = self.score_batches([X])
+        return found
+
+    def score_batches(self, batches: Iterable[Any]) -> Iterator[Matrix]:
+        """`score_blocks` of tables as they come, for more rows than fit into memory; what is to be said, once."""
         check_is_fitted(self)
         if self.tied_:
             warn(
@@ -110,7 +135,8 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
                 "which does no harm, but no density exists there, and log-densities say how narrow the narrowest "
                 "kernels are: leave such columns out, or add noise of the size of their rounding."
             )
-        return super().score_blocks(X)
+        for X in batches:
+            yield super().score_blocks(X)
 
     @property
     def bandwidths_(self) -> Vector:
@@ -154,8 +180,13 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
 
     def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
         scores, arrays = self.subset_scores_.to_archive()
-        return {"scores": scores, "tied": list(self.tied_)}, over("scores.", arrays)
+        header: dict[str, Any] = {"scores": scores, "tied": list(self.tied_)}
+        if self.rows_used_ is not None:
+            header["rows_used"] = asdict(self.rows_used_)
+        return header, over("scores.", arrays)
 
     def _extra_from_archive(self, header: Mapping[str, Any], arrays: Arrays) -> None:
         self.subset_scores_ = SubsetScores.from_archive(header["scores"], under("scores.", arrays))
         self.tied_ = tuple(str(text) for text in header.get("tied", ()))
+        used = header.get("rows_used")  # files of earlier versions do not say
+        self.rows_used_ = None if used is None else RowsUsed.from_json(used)

@@ -15,6 +15,7 @@ from isde.data.words import some
 from isde.density import DensityAlongTree, Scaling, numbered, scaling_for
 from isde.errors import InputError
 from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES, resolve_marginal
+from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS, UNBOUNDED, Bounds
 from isde.marginals.marginal import BlockFitter, FittedBlock, Marginal, fit_shuffled
 from isde.partitions import Partition
 from isde.trees import NO_PARENT, Tree, tree_of_cliques
@@ -119,8 +120,10 @@ def fit_tree(
     cv: int = 5,
     scale: str | None = "minmax",
     n_jobs: int | None = None,
+    max_fit_rows: int | None = MAX_FIT_ROWS,
+    max_centres: int | None = MAX_CENTRES,
 ) -> TreeDensity:
-    """The density for a given tree of blocks: each clique fitted once, on all rows.
+    """The density for a given tree of blocks: each clique fitted once.
 
     Cliques are those of a chordal graph, every column in one at least, as numbers or names; all else as in
     `fit_blocks`.
@@ -141,14 +144,22 @@ def fit_tree(
     family = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
     if tree.separators:
         check_has_marginals(family)
-    return fit_cliques(table.X, tree, family, scaling_for(table.X, scale, family), table.names, n_jobs=n_jobs)
+    scaling, bounds = scaling_for(table.X, scale, family), Bounds(max_fit_rows, max_centres)
+    return fit_cliques(table.X, tree, family, scaling, table.names, n_jobs=n_jobs, bounds=bounds)
 
 
 def fit_cliques(
-    X: Matrix, tree: Tree, marginal: BlockFitter, scaling: Scaling, names: tuple[str, ...], *, n_jobs: int | None
+    X: Matrix,
+    tree: Tree,
+    marginal: BlockFitter,
+    scaling: Scaling,
+    names: tuple[str, ...],
+    *,
+    n_jobs: int | None,
+    bounds: Bounds = UNBOUNDED,
 ) -> TreeDensity:
     """`fit_tree` with everything checked and resolved."""
-    blocks = fit_shuffled(marginal, scaling.transform(X), tree.cliques, n_jobs=n_jobs)
+    blocks = fit_shuffled(marginal, X, tree.cliques, n_jobs=n_jobs, bounds=bounds, transform=scaling.transform)
     return TreeDensity(tree, tuple(blocks), scaling, names)
 
 

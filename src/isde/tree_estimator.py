@@ -18,8 +18,8 @@ from isde.density_estimator import kept_in_run
 from isde.errors import warn
 from isde.fit_record import recorded
 from isde.marginals import DEFAULT_MARGINAL, MAX_SPLIT_ROWS
+from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS
 from isde.partitions import RandomState
-from isde.progress import say
 from isde.scores import SubsetScores
 from isde.scoring import Scoring
 from isde.splits import shuffled
@@ -56,7 +56,9 @@ class TreeISDE(StructureEstimator):
     marginal : str or list, default="copula+stack"
         How subsets are scored and cliques described, as in `ISDE`; foreign estimators, of which no exact marginal
         densities are known, are refused.
-    split, penalty, alpha, bandwidths, cv, max_split_rows, scale, n_jobs, random_state, verbose, checkpoint
+    split, penalty, alpha, bandwidths, cv, max_split_rows, scale, max_fit_rows, max_centres
+        As in `ISDE`.
+    n_jobs, random_state, verbose, checkpoint
         As in `ISDE`. What chance gives is charged to the same table, so that an edge that passes is no chance.
     solver : "auto" or the name of a solver of trees, default="auto"
         How the tree is found. Where it is not proved to be the best one, `selection_.gap` says how far it can be from
@@ -86,6 +88,8 @@ class TreeISDE(StructureEstimator):
         Columns with many repeated values, which have no density.
     bandwidths_ : ndarray
         Bandwidth of each clique on the rescaled data; NaN where the family has none.
+    rows_used_ : RowsUsed
+        How many rows there were, how many of them cliques were learned from, and the centres of kernels at most.
 
     Examples
     --------
@@ -112,6 +116,8 @@ class TreeISDE(StructureEstimator):
         cv: int = 5,
         max_split_rows: int | None = MAX_SPLIT_ROWS,
         scale: str | None = "minmax",
+        max_fit_rows: int | None = MAX_FIT_ROWS,
+        max_centres: int | None = MAX_CENTRES,
         solver: str = "auto",
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -127,6 +133,8 @@ class TreeISDE(StructureEstimator):
         self.cv = cv
         self.max_split_rows = max_split_rows
         self.scale = scale
+        self.max_fit_rows = max_fit_rows
+        self.max_centres = max_centres
         self.solver = solver
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -137,7 +145,7 @@ class TreeISDE(StructureEstimator):
     @recorded
     @heard_by_callbacks
     def fit(self, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> TreeISDE:
-        """Score every subset, select the best tree, fit its cliques on all rows, each once.
+        """Score every subset, select the best tree, fit its cliques, each once.
 
         With `subset_scores`, a table in the units of `X` (the `subset_scores_` of an `ISDE` model, or a file loaded),
         nothing is scored again: the tree is selected from the table.
@@ -150,10 +158,9 @@ class TreeISDE(StructureEstimator):
         self.partition_ = self.selection_.components
         self._warn_no_density("tree", self.selection_.score, self.cliques_)
         self._warn_unproved()
-        if self.verbose > 0:
-            say(f"Fitting {len(self.cliques_):,} cliques on all {len(X):,} rows")
+        bounds = self._bounds_for(X, scoring.marginal, f"{len(self.cliques_):,} cliques")
         tree, names = self.selection_.tree, self._names()
-        self.density_ = fit_cliques(X, tree, scoring.marginal, scaling, names, n_jobs=self.n_jobs)
+        self.density_ = fit_cliques(X, tree, scoring.marginal, scaling, names, n_jobs=self.n_jobs, bounds=bounds)
         self._warn_far_below_table(X)
         if subset_scores is None:
             self._warn_larger_blocks(scoring, X, self.cliques_, margin_over_trees)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from isde.cli.options import debug_option, json_option, print_json
-from isde.cli.output import echo
+from isde.cli.output import check_table_file, echo
 
 
 @click.command("export")
@@ -19,14 +19,8 @@ from isde.cli.output import echo
 def command(run: str, file: Path, overwrite: bool, as_json: bool) -> None:
     """Write the score of every subset of RUN to FILE, csv or parquet by its ending: one row for each subset."""
     from isde.cli.runs import load_scores
-    from isde.errors import InputError
 
-    if file.suffix not in (".csv", ".parquet"):
-        raise InputError(f"{file} ends neither in .csv nor in .parquet: name it so.")
-    if file.exists() and not overwrite:
-        raise InputError(f"{file} exists: give another name, or --overwrite.")
-    if not file.absolute().parent.is_dir():
-        raise InputError(f"{file.absolute().parent} is no folder: create it first, or write somewhere else.")
+    check_table_file(file, overwrite=overwrite)
     scores = load_scores(run)
     scores.export(file)
     if as_json:

@@ -157,6 +157,8 @@ def build_estimator(settings: dict[str, Any], *, verbose: int) -> Any:
         bandwidths=parse_grid(settings["bandwidths"]),
         cv=settings["folds"],
         scale=None if settings["scale"] == "none" else settings["scale"],
+        max_fit_rows=settings["max_fit_rows"],
+        max_centres=settings["max_centres"],
         solver=settings["solver"],
         n_jobs=settings["jobs"],
         random_state=seed,

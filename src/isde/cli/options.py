@@ -13,6 +13,7 @@ import click
 
 from isde.cli.output import echo
 from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES
+from isde.marginals.bounds import LEAST_BOUND, MAX_CENTRES, MAX_FIT_ROWS
 from isde.solvers.registry import AUTO, SOLVER_NAMES
 from isde.tree_solvers.registry import TREE_SOLVER_NAMES
 
@@ -134,6 +135,21 @@ def fit_options(command: Command) -> Command:
                 help="Rescaling of each column.",
             ),
             click.option(
+                "--max-fit-rows",
+                type=Bound(),
+                default=str(MAX_FIT_ROWS),
+                show_default=True,
+                help="Rows that the densities of blocks are learned from at most, a random part; none takes all.",
+            ),
+            click.option(
+                "--max-centres",
+                type=Bound(),
+                default=str(MAX_CENTRES),
+                show_default=True,
+                help="Centres of kernels in a block at most, of which the cost of isde score is a multiple; none takes "
+                "every row.",
+            ),
+            click.option(
                 "--solver",
                 type=click.Choice(list(dict.fromkeys((*SOLVER_NAMES, *TREE_SOLVER_NAMES)))),
                 default=AUTO,
@@ -172,6 +188,23 @@ class Alpha(click.ParamType[Any]):
             number = 0.0
         if not 0 < number < 1:
             self.fail(f"{value!r} is no probability between 0 and 1: give one, auto or none.", param, ctx)
+        return number
+
+
+class Bound(click.ParamType[Any]):
+    """A number of rows, or none."""
+
+    name = "NUMBER|none"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        if value is None or value == "none":
+            return None
+        try:
+            number = int(value)
+        except ValueError:
+            number = 0
+        if number < LEAST_BOUND:
+            self.fail(f"{value!r} is no number of rows: give {LEAST_BOUND} or more, or none for all.", param, ctx)
         return number
 
 

@@ -17,7 +17,8 @@ from isde import __version__
 from isde.artifacts import MODEL_FILE, load
 from isde.cli.output import echo
 from isde.cli.trees import tree_lines, tree_summary
-from isde.data.readers import read_table
+from isde.data.checks import finite_batches
+from isde.data.readers import read_batches, read_table
 from isde.data.readers.request import source_name
 from isde.data.table import Table, columns_of_model
 from isde.data.words import in_braces, join_names
@@ -25,6 +26,7 @@ from isde.density_estimator import SCORES_FILE
 from isde.errors import CheckpointError, InputError, ISDEError, ResourceError
 from isde.files import check_room, whole_file, whole_folder
 from isde.inspection import HeldOut, best_partition, held_out, least_correlation, notes, runner_up
+from isde.marginals.bounds import RowsUsed
 from isde.run.folder import MANIFEST_FILE, STORE_FILES, WAY_OUT, RunFolder
 from isde.scores import SubsetScores
 from isde.screening import in_words_of_search
@@ -188,6 +190,13 @@ def read_for(model: StructureEstimator, data: Path, **options: Any) -> Table:
     return columns_of_model(table, names, source_name(data))
 
 
+def batches_for(model: StructureEstimator, data: Path, **options: Any) -> Iterator[Table]:
+    """`read_for`, some rows at a time, all of them finite numbers: the end tells of any that were not."""
+    names = model.density_.names
+    batches = read_batches(data, preferred=names, **options)
+    return finite_batches(columns_of_model(table, names, source_name(data)) for table in batches)
+
+
 def load_scores(path: str) -> SubsetScores:
     """The score table of a run, or one saved by itself."""
     own, model = Path(path) / SCORES_FILE, Path(path) / MODEL_FILE
@@ -233,6 +242,7 @@ def summarize(model: StructureEstimator) -> dict[str, Any]:
         "search": None if scores.is_exhaustive else in_words_of_search(scores),
         "marginal": str(model.marginal),
         "alpha": model.alpha,
+        "rows_used": None if model.rows_used_ is None else asdict(model.rows_used_),
         "least_correlation": least_correlation(scores),
         "notes": notes(model),
     }
@@ -276,7 +286,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         echo(line)
     if summary["least_correlation"]:
         echo(f"  a correlation below about {summary['least_correlation']:.2f} is missed more often than found")
-    for line in (*_proof(summary), *_held_out(summary.get("held_out")), *summary["notes"]):
+    for line in (*_proof(summary), *_rows_used(summary), *_held_out(summary.get("held_out")), *summary["notes"]):
         echo(line)
 
 
@@ -324,6 +334,14 @@ def _proof(summary: dict[str, Any]) -> Iterator[str]:
         found = [block["columns"] for block in summary["blocks"]]
         other = " ".join(in_braces(block) for block in second if block not in found)
         yield f"the next best is {summary['runner_up']['below']:.6f} below: with {other or 'fewer blocks'}"
+
+
+def _rows_used(summary: dict[str, Any]) -> Iterator[str]:
+    """Of many rows, those that made the density."""
+    if summary["rows_used"] is not None:
+        used = RowsUsed(**summary["rows_used"])
+        if not used.is_all:
+            yield f"densities learned from {used}"
 
 
 def _held_out(found: dict[str, Any] | None) -> Iterator[str]:

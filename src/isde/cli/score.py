@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from isde.cli.options import debug_option, jobs_option, json_option, print_json, quiet_option, table_options
-from isde.cli.output import echo, print_csv
+from isde.cli.output import Write, check_table_file, echo, table_writer
 from isde.data.words import join_names
 
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ TOTAL = "log_density"
 @click.argument("run")
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--rows", is_flag=True, help="Print the log-density of every row, and of each block, as CSV.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the log-densities of every row to this file, csv or parquet by its ending.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace that file.")
 @table_options
 @jobs_option
 @json_option
@@ -31,22 +39,33 @@ def command(
     run: str,
     data: Path,
     rows: bool,
+    output: Path | None,
+    overwrite: bool,
     reading: dict[str, Any],
     jobs: int,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Mean log-density of the rows of DATA under the model in RUN, in the units of the data."""
-    from isde.cli.runs import load_model, read_for
+    """Mean log-density of the rows of DATA under the model in RUN, in the units of the data.
 
+    Text, parquet and npy files are read and scored some rows at a time, however many there are.
+    """
+    import numpy as np
+
+    from isde.cli.runs import batches_for, load_model
+
+    if output is not None:
+        check_table_file(output, overwrite=overwrite)
     model = load_model(run).set_params(n_jobs=jobs)
-    table = read_for(model, data, **reading, verbose=0 if quiet else 1)
-    blocks = model.score_blocks(table)
-    log_density = blocks.sum(axis=1)
-    if rows:
-        columns = zip(log_density.tolist(), blocks.tolist(), strict=True)
-        print_csv([TOTAL, *_labels(model)], ([total, *parts] for total, parts in columns))
+    batches = batches_for(model, data, **reading, verbose=0 if quiet else 1)
+    with table_writer(output, [TOTAL, *_labels(model)]) if rows or output is not None else _not_written() as write:
+        totals = []
+        for blocks in model.score_batches(batches):
+            totals.append(blocks.sum(axis=1))
+            write(np.column_stack([totals[-1], blocks]))
+    if rows and output is None:
         return
+    log_density = np.concatenate(totals)
     result = {
         "n_rows": len(log_density),
         "mean_log_density": float(log_density.mean()),
@@ -59,6 +78,11 @@ def command(
     error = "" if result["standard_error"] is None else f" (standard error {result['standard_error']:.4f})"
     echo(f"{result['n_rows']:,} rows: mean log-density {result['mean_log_density']:.6f}{error}")
     echo(f"lowest {result['lowest']:.6f}")
+
+
+@contextmanager
+def _not_written() -> Iterator[Write]:
+    yield lambda matrix: None
 
 
 def _labels(model: StructureEstimator) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -71,12 +71,26 @@ def as_table(X: Any, unnamed: Sequence[str] = ()) -> Table:
 
 def check_finite(X: Matrix, names: Sequence[str]) -> None:
     """Raise, naming the columns with their counts and the first row, where values are missing or infinite."""
-    bad = (~np.isfinite(X)).sum(axis=0)
-    if bad.any():
+    for _ in finite_batches([Table(X, tuple(names))]):
+        pass
+
+
+def finite_batches(batches: Iterable[Table]) -> Iterator[Table]:
+    """The parts of a table, as long as all numbers are finite; then the others are counted too, to be told of all."""
+    n_rows, first, bad = 0, None, np.zeros(0, dtype=np.int64)
+    names: tuple[str, ...] = ()
+    for table in batches:
+        names, wrong = table.names, ~np.isfinite(table.X)
+        bad = wrong.sum(axis=0) + (bad if len(bad) else 0)
+        if first is None and wrong.any():
+            first = n_rows + int(np.flatnonzero(wrong.any(axis=1))[0])
+        n_rows += len(table.X)
+        if first is None:
+            yield table
+    if first is not None:
         counts = [f"{names[c]!r} ({bad[c]:,})" for c in np.flatnonzero(bad).tolist()]
-        first = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
         raise InputError(
-            f"NaN or infinite (inf) values in {some(counts)} of {len(X):,} rows, first in row {first + 1:,}: drop or "
+            f"NaN or infinite (inf) values in {some(counts)} of {n_rows:,} rows, first in row {first + 1:,}: drop or "
             "fill those rows first."
         )
 

@@ -39,6 +39,12 @@ DISTANCES_KEPT = 1 << 13
 PART = 512
 """Of these, so many at a time: in the L1 cache from column to column."""
 
+ROWS_TOGETHER = 64
+"""Of which Gaussians are summed at once: a thousand of them stay in the L2 cache."""
+
+LEAST_LOG = -1e300
+"""Log2 of a density: squares that leave float64 count as this, so that every sum is a number."""
+
 SHIFT32, SHIFT64 = F32(1.5 * 2**23 + 127 + SCALE_BITS), 1.5 * 2**52 + 1023
 """Added to a whole number n, these leave n and the bias of an exponent in the low bits of the sum, from where a shift
 makes 2^n of it: no conversion to integers, which is slow or, for float64 on AVX2, not there at all."""
@@ -390,6 +396,51 @@ def log_kernel_sums(
                 if summed:
                     total += _sum_exp2(D, least, factor * 1.4426950408889634)
         out[e] = np.log(total) - factor * least
+
+
+@fast_loop
+def log_gaussian_sums(
+    rows: Any,  # in: as columns, (s, n) float64
+    means: Any,  # in: (k, s)
+    factors: Any,  # in: lower triangles that whiten, scaled for powers of two, (k, s, s)
+    levels: Any,  # in: log2 of each weighted density at its mean, (k,)
+    out: Any,  # out: (n,)
+    logs: Any,  # scratch: log2 of each weighted density, and one row more, (k + 1, ROWS_TOGETHER)
+    top: Any,  # scratch: (ROWS_TOGETHER,)
+    total: Any,  # scratch: (ROWS_TOGETHER,)
+) -> None:
+    """out[i] = log sum_g 2^(levels[g] - |factors[g] (rows[:, i] - means[g])|^2), in float64.
+
+    The largest term is taken out of the sum, which then is at least 1.
+    """
+    s, n = rows.shape
+    for start in range(0, n, ROWS_TOGETHER):
+        width = min(ROWS_TOGETHER, n - start)
+        for i in range(width):
+            top[i] = LEAST_LOG
+            total[i] = 0.0
+        for g in range(len(levels)):
+            log2 = logs[g, :width]
+            for i in range(width):
+                log2[i] = levels[g]
+            for r in range(s):
+                whitened = logs[len(levels), :width]
+                for i in range(width):
+                    whitened[i] = 0.0
+                for c in range(r + 1):
+                    factor, mean, column = factors[g, r, c], means[g, c], rows[c, start : start + width]
+                    for i in range(width):
+                        whitened[i] += factor * (column[i] - mean)
+                for i in range(width):
+                    log2[i] -= whitened[i] * whitened[i]
+            for i in range(width):
+                top[i] = max(top[i], log2[i])
+        for g in range(len(levels)):
+            log2 = logs[g, :width]
+            for i in range(width):
+                total[i] += _exp2(max(log2[i] - top[i], -1021.0))
+        for i in range(width):
+            out[start + i] = np.log(total[i]) + top[i] * 0.6931471805599453
 
 
 def kept_distances(n_centres: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

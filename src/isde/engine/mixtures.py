@@ -45,6 +45,9 @@ SPLIT = 0.5
 FARTHEST_SPREADS = 1e14
 """Spreads from the centre: a row farther out counts as if it were here, so that its squares stay in float32."""
 
+FEW_DOUBLINGS, STEPS_OF_MANY = 5, 15
+"""Mixtures of more than 32 components have so many steps at most."""
+
 DEAD = F32(-3e38)
 """Log-density of a component that was dropped."""
 
@@ -95,12 +98,17 @@ def grow_mixtures(X: Matrix, doublings: int, steps: int) -> Mixtures:
     _make_proper(*gaussian)
     grown, rows = [gaussian], _columns(X, centre, spread)
     mixture = np.array([1, m]) / (m + 1), np.repeat(gaussian[1], 2, axis=0), np.repeat(gaussian[2], 2, axis=0)
-    for _ in range(doublings):
+    for size in range(1, doublings + 1):
         mixture, moved = _split(*mixture, LEAST_ROWS * s / m)
-        _improve(rows, *mixture, steps, moved)
+        _improve(rows, *mixture, steps_of(size, steps), moved)
         grown.append(mixture)
     weights, means, covariances = map(list, zip(*grown, strict=True))
     return Mixtures(centre, spread, weights, means, covariances)
+
+
+def steps_of(size: int, steps: int) -> int:
+    """Steps for mixtures of 2^size components: most of the time goes into the largest, which need fewer."""
+    return steps if size <= FEW_DOUBLINGS else min(steps, STEPS_OF_MANY)
 
 
 def refit_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures], steps: int) -> Mixtures:
@@ -117,7 +125,8 @@ def refit_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures], s
     for size in sizes:
         if size > 0:  # the Gaussian has one optimum
             starts = [_in_units_of(grown, fold, size, len(X)) for fold in folds]
-            best = _likeliest(rows, (weights[size], means[size], covariances[size]), starts, steps)
+            grown_size = weights[size], means[size], covariances[size]
+            best = _likeliest(rows, grown_size, starts, steps_of(size, steps))
             weights[size], means[size], covariances[size] = best
     return Mixtures(grown.centre, grown.spread, weights, means, covariances)
 

@@ -56,17 +56,21 @@ def fit_scales(
     column_effort: Effort,
     *,
     own_scale: bool,
+    centres: IntVector | None = None,
 ) -> Scales:
-    """Experts of both scales, or of the normal scores alone, and their weights; `fold` ascends."""
+    """Experts of both scales, or of the normal scores alone, and their weights.
+
+    `fold` ascends, and so do the rows that are the centres of kernels; None: all of them.
+    """
     columns = [np.ascontiguousarray(X[:, [j]]) for j in range(X.shape[1])]
-    stacks = [fit_stack(x, fold, bandwidths, column_effort.doublings, column_effort.steps) for x in columns]
+    stacks = [fit_stack(x, fold, bandwidths, column_effort.doublings, column_effort.steps, centres) for x in columns]
     splines = tuple(_spline(stack.weights, stack.mixtures, X[:, j], bandwidths) for j, stack in enumerate(stacks))
     scores, log_slope = to_scores(splines, X)
-    on_scores = _held_out_on_scores(X, fold, stacks, bandwidths, score_bandwidths, effort)
-    sides = [Scale(scores, log_slope, *on_scores, same_for_folds=False)]
+    on_scores = _held_out_on_scores(X, fold, stacks, bandwidths, score_bandwidths, effort, centres)
+    sides = [Scale(scores, log_slope, *on_scores, same_for_folds=False, centres=centres)]
     if own_scale:
-        own = held_out_log_densities(X, fold, bandwidths, effort.doublings, effort.steps)
-        sides.insert(0, Scale(X, np.zeros(len(X)), *own, same_for_folds=True))
+        own = held_out_log_densities(X, fold, bandwidths, effort.doublings, effort.steps, centres)
+        sides.insert(0, Scale(X, np.zeros(len(X)), *own, same_for_folds=True, centres=centres))
     found = refit(sides, effort.steps)
     held_out = np.concatenate([side.held_out for side in sides])
     return Scales(found[0] if own_scale else _no_experts(X), splines, found[-1], held_out)
@@ -79,7 +83,13 @@ def to_scores(splines: tuple[Spline, ...], X: Matrix) -> tuple[Matrix, Vector]:
 
 
 def _held_out_on_scores(
-    X: Matrix, fold: IntVector, stacks: list[Stack], bandwidths: Vector, score_bandwidths: Vector, effort: Effort
+    X: Matrix,
+    fold: IntVector,
+    stacks: list[Stack],
+    bandwidths: Vector,
+    score_bandwidths: Vector,
+    effort: Effort,
+    centres: IntVector | None = None,
 ) -> tuple[NDArray[np.float32], list[Mixtures]]:
     """Log-density of each row by each expert on the normal scores, all from the other folds, (experts, rows).
 
@@ -99,11 +109,12 @@ def _held_out_on_scores(
             )
             for j, stack in enumerate(stacks)
         )
-        centres, _ = to_scores(splines, others)
+        scores, _ = to_scores(splines, others)
         queries, log_slope = to_scores(splines, X[here])
-        one_fold, none = np.zeros(len(centres), dtype=np.int64), np.full(len(queries), -1)
-        kernels = kernel_log_densities(centres, one_fold, queries, none, score_bandwidths)
-        grown = grow_mixtures(centres, effort.doublings, effort.steps)
+        own = scores if centres is None else scores[np.isin(np.flatnonzero(~here), centres)]
+        one_fold, none = np.zeros(len(own), dtype=np.int64), np.full(len(queries), -1)
+        kernels = kernel_log_densities(own, one_fold, queries, none, score_bandwidths)
+        grown = grow_mixtures(scores, effort.doublings, effort.steps)
         held_out[:, here] = np.concatenate([kernels, mixture_log_densities(grown, queries)]) + log_slope
         fold_mixtures.append(grown)
     return held_out, fold_mixtures

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from isde.arrays import Matrix, Vector
+from isde.arrays import IntVector, Matrix, Scalar, Vector
 from isde.engine.jit import fast_inline, fast_loop
 from isde.engine.mixtures import Mixtures, average_mixtures, grow_mixtures, refit_mixtures
 
@@ -55,7 +55,7 @@ NOTHING = -1e30
 class Experts:
     """Experts on one scale, fitted on all rows."""
 
-    rows: Matrix  # on that scale
+    centres: Matrix  # of the kernels, on that scale
     kernel_weights: Vector  # aligned with the bandwidths
     mixtures: Mixtures
     mixture_weights: Vector  # of the sizes of the mixtures, up to the largest that has weight
@@ -90,6 +90,7 @@ class Scale:
     held_out: NDArray[np.float32]  # log-density of each row by each expert, kernels first, (experts, rows)
     fold_mixtures: list[Mixtures]  # of the rows outside each fold
     same_for_folds: bool  # or else each fold had a scale of its own, and its mixtures fit this one not quite
+    centres: IntVector | None = None  # the rows that kernels stand on; None: all of them
 
     @property
     def n_kernels(self) -> int:
@@ -103,7 +104,9 @@ class Scale:
             mixtures = average_mixtures(self.rows, sizes, self.fold_mixtures, 0 if self.same_for_folds else steps)
         else:
             mixtures = refit_mixtures(self.rows, sizes, self.fold_mixtures, steps)
-        return Experts(self.rows, kernel_weights, mixtures, np.trim_zeros(mixture_weights, "b"))
+        return Experts(
+            of_centres(self.rows, self.centres), kernel_weights, mixtures, np.trim_zeros(mixture_weights, "b")
+        )
 
     def log_densities(self, experts: Experts) -> NDArray[np.float32]:
         """Like `held_out`, for mixtures of all rows where they have weight."""
@@ -124,10 +127,12 @@ def bandwidth_ladder(low: float, high: float) -> Vector:
     return ladder
 
 
-def fit_stack(X: Matrix, fold: NDArray[np.int64], bandwidths: Vector, doublings: int, steps: int) -> Stack:
-    """Experts and their weights for the rows of X; `fold` ascends."""
-    held_out, fold_mixtures = held_out_log_densities(X, fold, bandwidths, doublings, steps)
-    [own] = refit([Scale(X, np.zeros(len(X)), held_out, fold_mixtures, same_for_folds=True)], steps)
+def fit_stack(
+    X: Matrix, fold: IntVector, bandwidths: Vector, doublings: int, steps: int, centres: IntVector | None = None
+) -> Stack:
+    """Experts and their weights for the rows of X; `fold` ascends, and so do the rows that are centres."""
+    held_out, fold_mixtures = held_out_log_densities(X, fold, bandwidths, doublings, steps, centres)
+    [own] = refit([Scale(X, np.zeros(len(X)), held_out, fold_mixtures, same_for_folds=True, centres=centres)], steps)
     return Stack(own.kernel_weights, own.mixtures, own.mixture_weights, held_out, fold_mixtures)
 
 
@@ -155,8 +160,8 @@ def promise_breaker(weights: Vector, held_out: NDArray[np.float32], refitted: ND
 
     With h_e and g_e the densities before and after, and r_e = w_e h_e / sum_e w_e h_e how far a row is trusted to an
     expert,  log sum_e w_e g_e >= log sum_e w_e h_e + sum_e r_e log(g_e / h_e)  (Jensen): where the combination loses,
-    some expert does on the rows that it is trusted with. It is never a kernel density: that of all rows is the mean of
-    those of the folds, and counts as held out.
+    some expert does on the rows that it is trusted with. It is never a kernel density: that of all centres is the mean
+    of those of the folds, and counts as held out.
     """
     used = np.flatnonzero(weights)
     before, after = (np.log(weights[used])[:, None] + logs[used] for logs in (held_out, refitted))
@@ -168,12 +173,12 @@ def promise_breaker(weights: Vector, held_out: NDArray[np.float32], refitted: ND
 
 
 def held_out_log_densities(
-    X: Matrix, fold: NDArray[np.int64], bandwidths: Vector, doublings: int, steps: int
+    X: Matrix, fold: IntVector, bandwidths: Vector, doublings: int, steps: int, centres: IntVector | None = None
 ) -> tuple[NDArray[np.float32], list[Mixtures]]:
     """Log-density of each row by each expert of the other folds, (experts, rows), and the mixtures of these."""
     n_kernels = len(bandwidths)
     held_out = np.empty((n_kernels + doublings + 1, len(X)), dtype=np.float32)
-    held_out[:n_kernels] = kernel_log_densities(X, fold, X, fold, bandwidths)
+    held_out[:n_kernels] = kernel_log_densities(of_centres(X, centres), of_centres(fold, centres), X, fold, bandwidths)
     fold_mixtures = []
     for number in range(int(fold.max()) + 1):
         here = fold == number
@@ -183,6 +188,11 @@ def held_out_log_densities(
         held_out[n_kernels:, here] = mixture_log_densities(others, X[here])
         fold_mixtures.append(others)
     return held_out, fold_mixtures
+
+
+def of_centres(values: NDArray[Scalar], centres: IntVector | None) -> NDArray[Scalar]:
+    """What belongs to the rows that are centres; None: all of them."""
+    return values if centres is None else values[centres]
 
 
 def mixture_log_densities(mixtures: Mixtures, X: Matrix) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Kernel densities of blocks: their bandwidths, and log-densities of rows, by all workers."""
+"""Kernel densities and Gaussians of blocks: bandwidths, and log-densities of rows, by all workers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
 from isde.arrays import Mask, Matrix, Vector
 from isde.engine import kernels
@@ -47,6 +48,28 @@ def log_kernel_sums_of_ladder(
     rate = 1 / (2 * widest**2)
     parts = _in_parts(partial(_log_kernel_sums_of_ladder_part, 4 * fours), rows, centres, rate, n_jobs)
     return np.concatenate(parts, axis=1)[:n_bandwidths]
+
+
+def log_gaussian_sums(
+    rows: Matrix, weights: Vector, means: Matrix, covariances: NDArray[np.float64], n_jobs: int | None
+) -> Vector:
+    """log sum_k weights[k] N(row; means[k], covariances[k]) of each row, float64, exact however far the row."""
+    factors = np.linalg.inv(np.linalg.cholesky(covariances))
+    levels = np.log(weights) + np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    levels -= 0.5 * means.shape[1] * np.log(2 * np.pi)
+    gaussians = np.array(means), factors * np.sqrt(0.5 * np.log2(np.e)), levels * np.log2(np.e)
+    step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * effective_n_jobs(n_jobs)))))
+    parts = [(rows[i : i + step], *gaussians) for i in range(0, len(rows), step)]
+    with workers(n_jobs if rows.size * len(weights) > FEW_PAIRS else 1) as run:
+        return np.concatenate([np.empty(0), *run(_log_gaussian_sums_part, parts)])
+
+
+def _log_gaussian_sums_part(rows: Matrix, means: Matrix, factors: NDArray[np.float64], levels: Vector) -> Vector:
+    out = np.empty(len(rows))
+    scratch = np.empty((len(levels) + 3, kernels.ROWS_TOGETHER))
+    columns = np.array(rows.T, order="C")
+    kernels.log_gaussian_sums(columns, means, factors, levels, out, scratch[:-2], scratch[-2], scratch[-1])
+    return out
 
 
 def _in_parts(

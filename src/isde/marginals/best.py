@@ -11,6 +11,7 @@ import numpy as np
 
 from isde.arrays import Matrix
 from isde.errors import InputError
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.marginal import FittedBlock, Marginal, Traits, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means, Tuned
 from isde.splits import contiguous_folds
@@ -75,23 +76,33 @@ class BestMarginal:
     def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
         return "; then ".join(family.describe(subsets, n_fit, n_score) for family in self.families)
 
-    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[FittedBlock]:
-        return [self._fit(of_columns(X, block), n_jobs) for block in blocks]
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        """The same for all families: they are compared on them."""
+        return bounds.used(n_rows)
 
-    def _fit(self, X: Matrix, n_jobs: int | None) -> FittedBlock:
+    def fit_blocks(
+        self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED
+    ) -> list[FittedBlock]:
+        return [self._fit(of_columns(X, block), n_jobs, bounds) for block in blocks]
+
+    def _fit(self, X: Matrix, n_jobs: int | None, bounds: Bounds) -> FittedBlock:
         """The family with the best cross-validated log-likelihood on the block's rows, fitted on all of them."""
         whole = [range(X.shape[1])]
+
+        def fitted(family: Marginal, rows: Matrix) -> FittedBlock:
+            taken = rows[: family.rows_used(len(rows), bounds).fitted]
+            return family.fit_blocks(taken, whole, n_jobs=n_jobs, bounds=bounds)[0]
 
         def held_out(family: Marginal) -> float:
             try:
                 return sum(
-                    float(family.fit_blocks(X[fit], whole, n_jobs=n_jobs)[0].score_samples(X[score], n_jobs).sum())
+                    float(fitted(family, X[fit]).score_samples(X[score], n_jobs).sum())
                     for fit, score in contiguous_folds(len(X), self.cv)
                 )
             except InputError:  # a singular covariance, which scores -inf among subsets too
                 return -np.inf
 
-        return max(self.families, key=held_out).fit_blocks(X, whole, n_jobs=n_jobs)[0]
+        return fitted(max(self.families, key=held_out), X)
 
     def _first_models(self) -> Iterator[int]:
         """The number of each family's first model."""

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from isde.arrays import Matrix, Vector
 from isde.errors import InputError, ISDEError
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.marginal import SharesNothing, Traits, WithoutBandwidth, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
 from isde.subsets import Subset, SubsetFamily
@@ -102,7 +103,13 @@ class EstimatorMarginal(SharesNothing):
     def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
         return f"{len(subsets):,} fits of {type(self.estimator).__name__}"
 
-    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[EstimatorBlock]:
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        """All: how many a foreign estimator can take is its user's to know."""
+        return RowsUsed(n_rows, n_rows, 0)
+
+    def fit_blocks(
+        self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED
+    ) -> list[EstimatorBlock]:
         return [EstimatorBlock(clone(self.estimator).fit(of_columns(X, block)), len(block)) for block in blocks]
 
 

@@ -14,6 +14,7 @@ from isde.data.checks import check_units
 from isde.engine import direct, scoring, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.scoring import KernelRows
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.conditional import draw_centres, given_and_others
 from isde.marginals.marginal import SavedBlock, TunedByFolds, checked_columns, of_columns
 from isde.run.work import Chunk, ChunkScores, Cost, Means, Tuned
@@ -92,7 +93,14 @@ class KDEMarginal(TunedByFolds):
             f"bandwidths, {n_fit:,} rows to fit on, {n_score:,} to score"
         )
 
-    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[KDEBlock]:
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        """As many as there may be centres: a bandwidth is the best for one number of them."""
+        centres = bounds.used(n_rows).centres
+        return RowsUsed(n_rows, centres, centres)
+
+    def fit_blocks(
+        self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED
+    ) -> list[KDEBlock]:
         """All blocks in one search: its rounds are too small, one block at a time, to be shared by workers."""
         folds, grid = contiguous_folds(len(X), self.cv), BandwidthGrid.of(self.bandwidths)
         warn_few_rows(len(X), self.cv)

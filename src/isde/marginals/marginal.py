@@ -5,7 +5,7 @@ Rows to fit on come in a random order: folds are runs of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from isde.arrays import Matrix, Vector
 from isde.contents import Layout, check_layout
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.run.work import Chunk, ChunkScores, Cost, Means, Tuned
 from isde.splits import check_folds, shuffled, warn_few_rows
 from isde.subsets import SubsetFamily
@@ -101,8 +102,14 @@ class WithoutBandwidth:
 class BlockFitter(Protocol):
     """What fits the densities of blocks."""
 
-    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> Sequence[FittedBlock]:
-        """The density of the columns of each block, on all rows, tuning parameters included."""
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        """How many of the rows blocks are learned from, and how many of these are centres of kernels."""
+        ...
+
+    def fit_blocks(
+        self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED
+    ) -> Sequence[FittedBlock]:
+        """The density of the columns of each block, tuning included, on the rows given: those of `rows_used`."""
         ...
 
 
@@ -192,6 +199,9 @@ class TunedByFolds:
     def warn_few_rows(self, n_fit: int) -> None:
         warn_few_rows(n_fit, self.cv)
 
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        return bounds.used(n_rows)
+
 
 def whole_chunk(name: str, subsets: SubsetFamily, above: int) -> Chunk:
     """All subsets of more than `above` columns as one chunk; `content` is their range."""
@@ -218,7 +228,14 @@ def checked_columns(columns: Sequence[int], n_columns: int) -> list[int]:
 
 
 def fit_shuffled(
-    marginal: BlockFitter, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None
+    marginal: BlockFitter,
+    X: Matrix,
+    blocks: Sequence[Sequence[int]],
+    *,
+    n_jobs: int | None,
+    bounds: Bounds = UNBOUNDED,
+    transform: Callable[[Matrix], Matrix] = lambda rows: rows,
 ) -> list[FittedBlock]:
-    """The density of each block, its rows shuffled: folds are runs of rows."""
-    return list(marginal.fit_blocks(X[shuffled(len(X))], blocks, n_jobs=n_jobs))
+    """The density of each block, its rows shuffled: folds are runs of rows. Only those taken are transformed."""
+    rows = X[shuffled(len(X))[: marginal.rows_used(len(X), bounds).fitted]]
+    return list(marginal.fit_blocks(transform(rows), blocks, n_jobs=n_jobs, bounds=bounds))

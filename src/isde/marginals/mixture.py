@@ -8,16 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.contents import Layout, check_sum, covariances, places, shares
+from isde.engine import sums
 from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.gaussian import GaussianBlock
 from isde.marginals.marginal import SavedBlock, WithoutBandwidth, checked_columns
-
-VALUES_AT_ONCE = 1 << 15
-"""Of rows and components: some arrays of 256 kB."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +36,7 @@ class MixtureBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
         return [GaussianBlock(mean, cov) for mean, cov in zip(self.means, self.covariances, strict=True)]
 
     def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
-        """All components at once for some rows at a time: one by one, they would not stay in a cache."""
-        factors = np.linalg.inv(np.linalg.cholesky(self.covariances))
-        levels = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1) - 0.5 * self.n_columns * np.log(2 * np.pi)
-        levels += np.log(self.weights)
-        step = max(1, VALUES_AT_ONCE // len(self.weights))
-        parts = [self._log_densities(X[i : i + step], factors, levels) for i in range(0, len(X), step)]
-        return np.concatenate([np.empty(0), *parts])
-
-    def _log_densities(self, X: Matrix, factors: NDArray[np.float64], levels: Vector) -> Vector:
-        away = X.T[None] - self.means[:, :, None]  # (k, s, n)
-        squares = np.zeros((len(levels), len(X)))
-        for j in range(self.n_columns):
-            whitened = factors[:, j, 0, None] * away[:, 0]
-            for i in range(1, j + 1):
-                whitened += factors[:, j, i, None] * away[:, i]
-            squares += whitened**2
-        log_density: Vector = logsumexp(levels[:, None] - 0.5 * squares, axis=0)
-        return log_density
+        return sums.log_gaussian_sums(X, self.weights, self.means, self.covariances, n_jobs)
 
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
         chosen = rng.choice(len(self.weights), size=n_samples, p=self.weights / self.weights.sum())

@@ -21,16 +21,24 @@ from isde.engine import scales, stacking
 from isde.engine.scales import Effort, Scales
 from isde.engine.splines import Spline
 from isde.engine.stacking import Experts
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.conditional import given_and_others, sample_mixture_given
 from isde.marginals.marginal import FittedBlock, WithoutBandwidth, checked_columns, of_columns
-from isde.marginals.stack import FINAL_DOUBLINGS, FINAL_STEPS, SCORING_STEPS, StackBlock, StackMarginal, stack_block
+from isde.marginals.stack import (
+    FINAL_DOUBLINGS,
+    FINAL_STEPS,
+    SCORING_STEPS,
+    StackBlock,
+    StackMarginal,
+    final_doublings,
+    stack_block,
+)
 from isde.run.executors import workers
 from isde.splits import check_folds, warn_few_rows
 
 NARROWEST_SCORES, WIDEST_SCORES = 0.125, 1.0
 """Kernel bandwidths on normal scores, whose spread is 1: four that come from one exponential."""
 
-BLOCK_EFFORT = Effort(FINAL_DOUBLINGS, FINAL_STEPS)
 COLUMN_EFFORT = Effort(FINAL_DOUBLINGS, SCORING_STEPS)
 """For the columns of a block. Their splines need not be perfect, the stack of the scores makes up for it: 60 steps are
 worth nothing more, but mixtures of 32 instead of 16 are worth 0.04 nats in ten blocks of levine32_h2.
@@ -162,19 +170,30 @@ class ScalesStack:
         check_folds(cv)
         return cls(bandwidths, cv)
 
-    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[FittedBlock]:
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        return bounds.used(n_rows)
+
+    def fit_blocks(
+        self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED
+    ) -> list[FittedBlock]:
         """Blocks side by side: one alone has a single worker."""
         warn_few_rows(len(X), self.cv)
         with workers(n_jobs if len(blocks) > 1 else 1) as run:
-            return list(run(self._fit_block, ((of_columns(X, block),) for block in blocks)))
+            return list(run(self._fit_block, ((of_columns(X, block), bounds) for block in blocks)))
 
-    def _fit_block(self, X: Matrix) -> FittedBlock:
+    def _fit_block(self, X: Matrix, bounds: Bounds) -> FittedBlock:
         stack = StackMarginal(self.bandwidths, self.cv)
         if X.shape[1] == 1:
-            return stack.fit_alone(X)
+            return stack.fit_alone(X, bounds)
         ladders = stack.ladder(), stacking.bandwidth_ladder(NARROWEST_SCORES, WIDEST_SCORES)
         found = scales.fit_scales(
-            X, stack.folds(len(X)), *ladders, BLOCK_EFFORT, COLUMN_EFFORT, own_scale=self.own_scale
+            X,
+            stack.folds(len(X)),
+            *ladders,
+            Effort(final_doublings(len(X), bounds), FINAL_STEPS),
+            COLUMN_EFFORT,
+            own_scale=self.own_scale,
+            centres=bounds.centres(len(X)),
         )
         return _as_block(found, *ladders)
 
@@ -198,7 +217,7 @@ def _as_block(found: Scales, ladder: Vector, score_ladder: Vector) -> FittedBloc
 def _part(experts: Experts, ladder: Vector) -> StackBlock:
     """Experts of one scale as a density of their own."""
     kernels, mixtures = experts.kernel_weights / experts.share, experts.mixture_weights / experts.share
-    centres = experts.rows if kernels.any() else experts.rows[:0]
+    centres = experts.centres if kernels.any() else experts.centres[:0]
     return stack_block(centres, ladder, kernels, experts.mixtures, mixtures)
 
 

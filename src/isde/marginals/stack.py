@@ -21,6 +21,7 @@ from isde.data.checks import check_units
 from isde.engine import direct, stacking, sums
 from isde.engine.grid import BandwidthGrid
 from isde.engine.mixtures import Mixtures
+from isde.marginals.bounds import UNBOUNDED, Bounds
 from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.kde import KDEBlock
 from isde.marginals.marginal import (
@@ -46,6 +47,9 @@ SCORING_DOUBLINGS, FINAL_DOUBLINGS = 4, 5
 
 Noisy circles lose half as much with 32; the paper's other families do not mind (experiments/marginals.py synthetic).
 """
+
+ROWS_FOR_COMPONENT, MOST_DOUBLINGS = 400, 7
+"""With many rows, mixtures of 64 and 128 components too, each where it has so many rows a component."""
 
 SCORING_STEPS, FINAL_STEPS = 15, 60
 """Of expectation-maximisation for each mixture."""
@@ -86,19 +90,19 @@ class StackBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
 
     def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
         if not len(self.bandwidths):
-            return self._gaussians(X)
+            return self._gaussians(X, n_jobs)
         widest, rungs = float(self.bandwidths[0]), _rungs(self.bandwidths)
         of_ladder = sums.log_kernel_sums_of_ladder(X, self.centres, widest, int(rungs[-1]) + 1, n_jobs)[rungs]
         constants = np.log(self.kernel_weights) - direct.log_normaliser(X.shape[1], len(self.centres), self.bandwidths)
         logs = [of_ladder + constants[:, None]]
         if len(self.weights):
-            logs.append(self._gaussians(X)[None])
+            logs.append(self._gaussians(X, n_jobs)[None])
         log_density: Vector = logsumexp(np.vstack(logs), axis=0)
         return log_density
 
-    def _gaussians(self, X: Matrix) -> Vector:
+    def _gaussians(self, X: Matrix, n_jobs: int | None) -> Vector:
         share = self.weights.sum()
-        return MixtureBlock(self.weights / share, self.means, self.covariances).score_samples(X) + np.log(share)
+        return MixtureBlock(self.weights / share, self.means, self.covariances).score_samples(X, n_jobs) + np.log(share)
 
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Matrix:
         experts, shares = self._experts()
@@ -169,17 +173,22 @@ class StackMarginal(SharesNothing, TunedByFolds):
             f"{SCORING_DOUBLINGS + 1} mixtures, {n_fit:,} rows to fit on, {n_score:,} to score"
         )
 
-    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> list[StackBlock]:
+    def fit_blocks(
+        self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED
+    ) -> list[StackBlock]:
         """Blocks side by side: one alone has a single worker."""
         warn_few_rows(len(X), self.cv)
         with workers(n_jobs if len(blocks) > 1 else 1) as run:
-            return list(run(self.fit_alone, ((of_columns(X, block),) for block in blocks)))
+            return list(run(self.fit_alone, ((of_columns(X, block), bounds) for block in blocks)))
 
-    def fit_alone(self, X: Matrix) -> StackBlock:
+    def fit_alone(self, X: Matrix, bounds: Bounds) -> StackBlock:
         """One block by one worker, without a word on few rows."""
-        ladder = self.ladder()
-        stack = stacking.fit_stack(X, self.folds(len(X)), ladder, FINAL_DOUBLINGS, FINAL_STEPS)
-        return stack_block(X, ladder, stack.kernel_weights, stack.mixtures, stack.mixture_weights)
+        ladder, centres = self.ladder(), bounds.centres(len(X))
+        doublings = final_doublings(len(X), bounds)
+        stack = stacking.fit_stack(X, self.folds(len(X)), ladder, doublings, FINAL_STEPS, centres)
+        return stack_block(
+            stacking.of_centres(X, centres), ladder, stack.kernel_weights, stack.mixtures, stack.mixture_weights
+        )
 
     def folds(self, n_rows: int) -> IntVector:
         return fold_numbers(n_rows, self.cv)
@@ -191,15 +200,27 @@ class StackMarginal(SharesNothing, TunedByFolds):
         return stacking.bandwidth_ladder(float(values[0]), float(values[-1]))
 
 
+def final_doublings(n_rows: int, bounds: Bounds) -> int:
+    """More than `FINAL_DOUBLINGS` where there are rows enough, and not all of them are centres of kernels.
+
+    >>> [final_doublings(n_rows, Bounds(max_centres=5000)) for n_rows in (5_000, 20_000, 50_000, 1_000_000)]
+    [5, 5, 6, 7]
+    """
+    if bounds.n_centres(n_rows) == n_rows:
+        return FINAL_DOUBLINGS
+    paid_for = int(np.log2(n_rows / ROWS_FOR_COMPONENT))
+    return min(max(paid_for, FINAL_DOUBLINGS), MOST_DOUBLINGS)
+
+
 def stack_block(
-    X: Matrix, bandwidths: Vector, kernel_weights: Vector, mixtures: Mixtures, mixture_weights: Vector
+    centres: Matrix, bandwidths: Vector, kernel_weights: Vector, mixtures: Mixtures, mixture_weights: Vector
 ) -> StackBlock:
     """The combination of those experts that have weight."""
     kept, sizes = kernel_weights > 0, np.flatnonzero(mixture_weights).tolist()
-    s, parts = X.shape[1], [mixtures.components(size) for size in sizes]
+    s, parts = centres.shape[1], [mixtures.components(size) for size in sizes]
     weights = (mixture_weights[size] * own for size, (own, _, _) in zip(sizes, parts, strict=True))
     return StackBlock(
-        X,
+        centres,
         bandwidths[kept],
         kernel_weights[kept],
         np.concatenate([np.empty(0), *weights]),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isde.arrays import Matrix
+from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.marginal import BlockFitter, FittedBlock, SubsetScorer, Traits
 from isde.run.work import Chunk, ChunkScores, Cost, Means, Tuned
 from isde.subsets import SubsetFamily
@@ -58,5 +59,10 @@ class TwoStepMarginal:
     def describe(self, subsets: SubsetFamily, n_fit: int, n_score: int) -> str:
         return self.scoring.describe(subsets, n_fit, n_score)
 
-    def fit_blocks(self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None) -> Sequence[FittedBlock]:
-        return self.fitting.fit_blocks(X, blocks, n_jobs=n_jobs)
+    def rows_used(self, n_rows: int, bounds: Bounds) -> RowsUsed:
+        return self.fitting.rows_used(n_rows, bounds)
+
+    def fit_blocks(
+        self, X: Matrix, blocks: Sequence[Sequence[int]], *, n_jobs: int | None, bounds: Bounds = UNBOUNDED
+    ) -> Sequence[FittedBlock]:
+        return self.fitting.fit_blocks(X, blocks, n_jobs=n_jobs, bounds=bounds)

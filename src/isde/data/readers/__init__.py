@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from isde.data.readers.request import STANDARD_INPUT, Request, standard_input
 from isde.data.table import Table
@@ -22,6 +24,19 @@ READERS = {
     ".fcs": "fcs:read_fcs",
 }
 """How a file's name ends, and the function that reads it."""
+
+STREAMS = {
+    ".csv": "text:stream_csv",
+    ".csv.gz": "text:stream_csv",
+    ".tsv": "text:stream_tsv",
+    ".tsv.gz": "text:stream_tsv",
+    ".parquet": "parquet:stream_parquet",
+    ".npy": "arrays:stream_npy",
+}
+"""Those that can be read some rows at a time, and the function that does; others are read whole, and cut."""
+
+BATCH_ROWS = 1 << 16
+"""Rows at a time: 16 MB of 30 columns."""
 
 
 def read_table(
@@ -43,6 +58,61 @@ def read_table(
     the matrix as `X`, or as its only matrix, and names as `columns`. `verbose=1` says on standard error where a first
     row was taken for data.
     """
+    request, ending = _request(path, separator, encoding, header, columns, preferred, verbose)
+    with _explained(request):
+        table: Table = _function(READERS[ending])(request)
+    if 0 in table.X.shape:
+        raise _no_data(request, *table.X.shape)
+    return table
+
+
+def read_batches(
+    path: str | Path,
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+    header: bool | None = None,
+    columns: Sequence[str] | None = None,
+    preferred: Sequence[str] | None = None,
+    verbose: int = 0,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[Table]:
+    """The table of `read_table`, some rows at a time: text, parquet and npy files are never in memory as a whole.
+
+    The batches have `batch_rows` rows at most, and together are the table. What is wrong with the file is told, in the
+    words of `read_table`, when it is met: what was made of earlier batches should not be in its place by then.
+    """
+    request, ending = _request(path, separator, encoding, header, columns, preferred, verbose)
+    with _explained(request):
+        if ending in STREAMS:
+            batches: Iterator[Table] = _function(STREAMS[ending])(request, batch_rows)
+        else:
+            batches = cut(_function(READERS[ending])(request), batch_rows)
+        n_rows = n_columns = 0
+        for table in batches:
+            n_rows, n_columns = n_rows + len(table.X), table.X.shape[1]
+            if n_columns and len(table.X):
+                yield table
+    if not n_rows or not n_columns:
+        raise _no_data(request, n_rows, n_columns)
+
+
+def cut(table: Table, batch_rows: int) -> Iterator[Table]:
+    """A table, some rows at a time."""
+    for start in range(0, len(table.X), batch_rows):
+        yield Table(table.X[start : start + batch_rows], table.names)
+
+
+def _request(
+    path: str | Path,
+    separator: str | None,
+    encoding: str | None,
+    header: bool | None,
+    columns: Sequence[str] | None,
+    preferred: Sequence[str] | None,
+    verbose: int,
+) -> tuple[Request, str]:
+    """What is asked for, of a file that is there and not empty; and its ending."""
     path = Path(path)
     from_input = str(path) == STANDARD_INPUT
     ending = ".csv" if from_input else _ending(path)
@@ -52,15 +122,24 @@ def read_table(
         check_regular(path)
     if (path.stat().st_size if content is None else len(content)) == 0:
         raise InputError(f"{request.where} is empty.")
-    module, function = READERS[ending].split(":")
+    return request, ending
+
+
+def _function(place: str) -> Any:
+    module, name = place.split(":")
+    return getattr(import_module(f"isde.data.readers.{module}"), name)
+
+
+@contextmanager
+def _explained(request: Request) -> Iterator[None]:
     try:
-        table: Table = getattr(import_module(f"isde.data.readers.{module}"), function)(request)
+        yield
     except OSError as error:
         raise InputError(f"{request.where} cannot be read ({error.strerror or first_line(error)}).") from error
-    if 0 in table.X.shape:
-        n_rows, n_columns = table.X.shape
-        raise InputError(f"{request.where} holds a table of {n_rows} rows and {n_columns} columns: no data.")
-    return table
+
+
+def _no_data(request: Request, n_rows: int, n_columns: int) -> InputError:
+    return InputError(f"{request.where} holds a table of {n_rows} rows and {n_columns} columns: no data.")
 
 
 def _ending(path: Path) -> str:

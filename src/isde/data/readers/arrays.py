@@ -42,6 +42,15 @@ def read_npy(request: Request) -> Table:
         return from_array(array, None, request)
 
 
+def stream_npy(request: Request, batch_rows: int) -> Iterator[Table]:
+    path = request.path
+    with _explained(path):
+        _check_npy(path)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        for start in range(0, max(1, len(array)) if array.ndim else 1, batch_rows):
+            yield from_array(array[start : start + batch_rows] if array.ndim else array, None, request)
+
+
 def _check_npy(path: Path) -> None:
     """Refuse what NumPy would take for a pickle, and advise to trust."""
     with open(path, "rb") as stream:

@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO, cast
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isde.data.readers.request import GZIP_START, UTF_MARKS, Request
 from isde.data.table import Table, default_names
@@ -45,7 +47,21 @@ def read_tsv(request: Request) -> Table:
     return _read(TextFile(request, request.separator or "\t"))
 
 
+def stream_csv(request: Request, batch_rows: int) -> Iterator[Table]:
+    return _batches(TextFile(request, request.separator or ","), batch_rows)
+
+
+def stream_tsv(request: Request, batch_rows: int) -> Iterator[Table]:
+    return _batches(TextFile(request, request.separator or "\t"), batch_rows)
+
+
 def _read(text: TextFile) -> Table:
+    [table] = _batches(text, None)
+    return table
+
+
+def _batches(text: TextFile, batch_rows: int | None) -> Iterator[Table]:
+    """The rows of a file, so many at a time, or all at once."""
     request = text.request
     _check_separator(text.separator)
     first, second = text.first_rows()
@@ -58,29 +74,46 @@ def _read(text: TextFile) -> Table:
         raise InputError(f"{request.where} has a header but no rows.")
     names = tuple(unguarded(field.strip()) for field in first) if has_header else default_names(len(first))
     keep = request.positions(names)
-    in_file_order = keep == list(range(len(names)))
+    before = text.lines_before_data() if has_header else 0
     try:
-        before = text.lines_before_data() if has_header else 0
-        with text.lines() as lines:
-            X = np.loadtxt(
-                lines if in_file_order else _of_width(islice(lines, before, None), text.separator, len(names)),
-                np.float64,
-                delimiter=text.separator,
-                skiprows=before if in_file_order else 0,
-                usecols=None if in_file_order else keep,
-                ndmin=2,
-                quotechar='"',
-                comments=None,
-            )
+        for X in _numbers(text, before, len(names), keep, batch_rows):
+            if X.shape[1] != len(keep):
+                raise InputError(
+                    f"{request.where} is ragged: {len(names)} names in the header, {X.shape[1]} values in each row."
+                )
+            yield Table(X, tuple(names[i] for i in keep))
     except InputError:
         raise
     except ValueError as error:
         raise _explain(text, names, keep, has_header, error) from None
-    if in_file_order and X.shape[1] != len(names):
-        raise InputError(
-            f"{request.where} is ragged: {len(names)} names in the header, {X.shape[1]} values in each row."
-        )
-    return Table(X, tuple(names[i] for i in keep))
+
+
+def _numbers(
+    text: TextFile, before: int, width: int, keep: Sequence[int], batch_rows: int | None
+) -> Iterator[NDArray[np.float64]]:
+    """Rows after so many lines, as NumPy reads them; it takes no line more than it needs."""
+    in_file_order = keep == list(range(width))
+    with text.lines() as stream:
+        lines: Iterator[str] = islice(stream, before, None)
+        if not in_file_order:
+            lines = _of_width(lines, text.separator, width)
+        while True:
+            with catch_warnings():
+                simplefilter("ignore", UserWarning)  # that nothing is left: an end like any other
+                X = np.loadtxt(
+                    lines,
+                    np.float64,
+                    delimiter=text.separator,
+                    usecols=None if in_file_order else keep,
+                    ndmin=2,
+                    quotechar='"',
+                    comments=None,
+                    max_rows=batch_rows,
+                )
+            if X.size or batch_rows is None:
+                yield X
+            if batch_rows is None or len(X) < batch_rows:
+                return
 
 
 def _check_separator(separator: str) -> None:
