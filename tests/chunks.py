@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 
-import oracles
 from isde.run.work import Means
 
 
@@ -14,13 +13,23 @@ def by_model(scorer, X_fit, X_score, subsets, means=None):
 
 
 def by_split(scorer, X, splits, subsets):
-    """`by_model` of each split; several share what is tuned, on all rows."""
+    """`by_model` of each split; several share the mean of what the first ten find, each on a part of its rows."""
     prepared = [scorer.prepare(X[fit], X[score]) for fit, score in splits]
     if len(splits) > 1:
-        to_tune = scorer.prepare_tuning(oracles.shuffled(X), min(len(fit) for fit, _ in splits))
-        tuned = of_rows(scorer, to_tune, subsets, tuned=True)
+        share = min(1.0, 2.0 / min(len(splits), 10))
+        found = [of_rows(scorer, scorer.to_tune(rows, share), subsets, tuned=True) for rows in prepared[:10]]
+        tuned = [nearest_to_mean(of_model) for of_model in zip(*found, strict=True)]
         prepared = [scorer.with_tuned(rows, tuned) for rows in prepared]
     return [of_rows(scorer, rows, subsets) for rows in prepared]
+
+
+def nearest_to_mean(found):
+    """Of what splits found for each subset by one model, the bandwidth nearest to their geometric mean."""
+    each = np.array([one.bandwidths for one in found])
+    if np.isnan(each).any():
+        return None
+    bandwidths = [min(own, key=lambda h, own=own: abs(np.log(h) - np.log(own).mean())) for own in each.T]
+    return SimpleNamespace(bandwidths=np.array(bandwidths), unsettled=np.any([one.unsettled for one in found], axis=0))
 
 
 def of_rows(scorer, rows, subsets, *, tuned=False, means=None):

@@ -338,9 +338,9 @@ def test_tables_cost_no_more_than_the_data_or_twenty_seconds(d, k, n, split, mon
 
     def products(n_rows, n_columns):
         subsets = sum(comb(n_columns, size) for size in range(1, k + 1))
-        if split == "structure":  # twenty splits, one search
+        if split == "structure":  # twenty splits, which search by twice the rows of one
             fit = int(0.45 * n_rows)
-            return (6 * fit * n_rows + 20 * (fit * n_rows // 5 + 1e5)) * subsets
+            return (2 * 6 * fit * fit + 20 * (fit * n_rows // 5 + 1e5)) * subsets
         fit = n_rows // 2
         return (7 * fit * fit + 1e5) * subsets
 

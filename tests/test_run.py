@@ -12,7 +12,7 @@ from isde.marginals.marginal import Traits
 from isde.run.executors import CHUNKS_PER_WORKER, LocalExecutor
 from isde.run.store import MemoryStore
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
-from isde.score_tables import TUNING, SplitRows, expected_cost, plan_tasks, run_tasks, score_models, score_task
+from isde.score_tables import SplitRows, expected_cost, plan_tasks, run_tasks, score_models, score_task
 from isde.splits import draw_splits, resolve_split, split_key
 from isde.subsets import SubsetFamily
 
@@ -184,7 +184,7 @@ def test_what_is_in_the_store_is_not_done_again(scorer, table, n_jobs):
         done.append(task.key)
         return score_task(scorer, rows, task, means)
 
-    tasks = [task for task in tasks if not task.chunk.tuned or task.split == TUNING]  # that need no other one first
+    tasks = [task for task in tasks if not task.chunk.tuned or task.tunes]  # that need no other one first
     run_tasks(score, tasks[::2], LocalExecutor(n_jobs), store, advanced.append)
     run_tasks(score, tasks, LocalExecutor(n_jobs), store, advanced.append)
     assert sorted(done) == sorted(task.key for task in tasks)
@@ -200,7 +200,7 @@ def test_a_run_that_was_cut_off_goes_on_to_the_same_bits(scorer, table, n_jobs):
     whole = MemoryStore()
     expected = score_models(X, splits, SUBSETS, scorer, store=whole, **asked)
     keys = sorted(whole.finished())
-    for kept in (keys[::2], keys[1::2], [key for key in keys if key.startswith("tuning")], keys[:1]):
+    for kept in (keys[::2], keys[1::2], [key for key in keys if "tuning" in key], keys[:1]):
         store = MemoryStore()
         for key in kept:
             store.put(key, whole.get(key))
@@ -217,7 +217,7 @@ def test_subsets_that_could_not_be_tuned_are_in_no_split_and_named(table):
     class LosesOne(LocalExecutor):
         def map(self, score, tasks, report):
             for task, found in super().map(score, tasks, report):
-                assert not (task.split != TUNING and task.chunk.key == lost)
+                assert task.tunes or task.chunk.key != lost
                 yield task, None if task.chunk.key == lost else found
 
     lost = plan_tasks(scorer, splits, SUBSETS)[0].chunk.key

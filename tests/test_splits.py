@@ -88,9 +88,8 @@ def test_scores_and_errors_are_averages_over_the_splits(rows, split, marginal):
     model = ISDE(2, marginal=marginal, split=split, scale=None, random_state=3).fit(rows[:, [0, 2]])
     in_order, parts = isinstance(splitter, KFold | RepeatedKFold), list(splitter.split(rows))
     parts = [(oracles.shuffled(fit) if in_order else fit, score) for fit, score in parts]
-    n_fit = min(len(fit) for fit, _ in parts)
     shared = len(parts) > 1 and marginal == "kde"
-    bandwidths = [oracles.choose_shared_bandwidth(own[:, S], n_fit) for S in ([0], [1], [0, 1])] if shared else None
+    bandwidths = [oracles.choose_shared_bandwidth(own[:, S], parts) for S in ([0], [1], [0, 1])] if shared else None
     tables = [shared_scores(own[fit], own[score], bandwidths, marginal) for fit, score in parts]
     found, scores = model.subset_scores_, np.array([table.scores for table in tables])
     np.testing.assert_allclose(found.scores, scores.mean(axis=0), rtol=0, atol=SINGLE_PRECISION)
@@ -150,15 +149,13 @@ def test_a_bound_of_rows_that_leaves_none_is_refused(rows, wrong):
 
 
 def test_a_table_of_more_rows_than_the_bound_is_scored_by_its_definition(rng):
-    """Splits and the search that they share have their own rows, as many as a table of 150 would give them."""
+    """Splits have their own rows, as many as a table of 150 would give them."""
     X = rng.normal(size=(600, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
     scoring = Scoring.of(2, marginal="kde", split="structure", max_split_rows=150, random_state=3)
     U = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     found = scoring.score(U)
     parts = draw_splits(resolve_split("structure", 3), U, 150)
-    to_tune = U[np.random.RandomState(0).permutation(600)[:150]]
-    back = np.argsort(np.random.RandomState(0).permutation(150))  # the oracle shuffles by itself
-    bandwidths = [oracles.choose_shared_bandwidth(to_tune[back][:, S], len(parts[0][0])) for S in ([0], [1], [0, 1])]
+    bandwidths = [oracles.choose_shared_bandwidth(U[:, S], parts) for S in ([0], [1], [0, 1])]
     tables = [shared_scores(U[fit], U[score], bandwidths, "kde") for fit, score in parts]
     np.testing.assert_allclose(found.bandwidths, bandwidths, rtol=1e-12)
     expected = np.mean([table.scores for table in tables], axis=0)
@@ -423,5 +420,5 @@ def test_the_cost_is_said_for_all_splits_together(rows, capsys, monkeypatch, mar
     assert "40 splits of the rows: " in told[1]
     (one,) = re.findall(r": about (\d+) s(?! in all)", told[0])
     ((amount, unit),) = re.findall(r": about (\d+) (s|minutes) in all", told[1])
-    seconds = 40 * int(one) + (marginal == "kde")  # kernels tune once for all splits
+    seconds = 40 * int(one) + 10 * (marginal == "kde")  # ten splits tune for all
     assert int(amount) == (seconds if unit == "s" else round(seconds / 60))

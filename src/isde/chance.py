@@ -42,10 +42,10 @@ from isde.run.clusters import choose_executor
 from isde.run.executors import LocalExecutor
 from isde.run.store import MemoryStore, Store
 from isde.run.work import ChunkScores, Means
-from isde.score_tables import score_models
+from isde.score_tables import TUNED_SHARE, score_models
 from isde.scores import SubsetScores
 from isde.solvers.dominance import best_divisions
-from isde.splits import Split, draw_splits, resolve_split, rows_at_most, split_key, tuning_rows
+from isde.splits import Split, draw_splits, resolve_split, rows_at_most, split_key
 from isde.subsets import SubsetFamily
 
 TABLES = 40
@@ -157,8 +157,7 @@ def draw_chance(
     rows = max((rows for rows in ROWS if rows <= own_rows), default=own_rows) if named else own_rows
     drawn_rows = int(rows * min(n_rows / own_rows, FARTHEST_APART)) if named else n_rows
     fewer = [(fit[: len(fit) * rows // own_rows], score[: len(score) * rows // own_rows]) for fit, score in splits]
-    own = _work(splits, own_rows) * len(subsets) + COLUMN * subsets.n_columns
-    part = _work(fewer, rows)
+    own, part = _work(splits) * len(subsets) + COLUMN * subsets.n_columns, _work(fewer)
     largest = subsets.max_size if max_size is None else max_size
     affordable, narrowest = max(own, min(TIMES * own, AFFORDABLE)), subsets.n_columns
     if largest > subsets.max_size:
@@ -173,10 +172,10 @@ def draw_chance(
     return _draw_once(*shape) if named else _draw(*shape)
 
 
-def _work(splits: Sequence[Split], n_rows: int) -> float:
-    """Products of kernels for each subset, or what takes as long; several splits share one search for bandwidths."""
+def _work(splits: Sequence[Split]) -> float:
+    """Products of kernels for each subset, or what takes as long; several splits share their searches."""
     n_fit = len(splits[0][0])
-    search = 6 * n_fit * (n_rows if len(splits) > 1 else n_fit)
+    search = 6 * n_fit * n_fit * (TUNED_SHARE if len(splits) > 1 else 1)
     return float(search + sum(len(fit) * len(score) + OVERHEAD for fit, score in splits))
 
 
@@ -186,7 +185,6 @@ class DrawnTable:
 
     X: Matrix
     splits: list[Split]
-    n_rows: int  # of which a split is one: the table has as many, or more, of which each split draws its own
     max_size: int
     most: int | None  # margins of each model, size and kind that are kept, the largest; None: all
 
@@ -280,7 +278,7 @@ def _draw_table(
     rng, group = np.random.default_rng(seed), _groups(n_columns, max_size)
     common = rng.standard_normal((drawn_rows, group[-1] + 1))[:, group]
     X = np.sqrt(WITHIN_GROUPS) * common + np.sqrt(1 - WITHIN_GROUPS) * rng.standard_normal(common.shape)
-    return DrawnTable(X, draw_splits(resolve_split(split, seed), X, n_rows), n_rows, max_size, most)
+    return DrawnTable(X, draw_splits(resolve_split(split, seed), X, n_rows), max_size, most)
 
 
 def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScores:
@@ -294,7 +292,6 @@ def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScor
         n_jobs=1,
         names=names,
         executor=LocalExecutor(1),
-        tuning=tuning_rows(len(table.X), table.n_rows),
     )
     margins = np.concatenate([all_margins(model) for model in models])
     kept = np.arange(len(margins))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import blake2b
 from itertools import chain, pairwise
 from typing import Any
 from uuid import uuid4
@@ -15,7 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from isde import memory
-from isde.arrays import IntVector, Matrix, Positions, Vector
+from isde.arrays import IntVector, Matrix, Vector
 from isde.data.words import in_braces
 from isde.errors import PartialWarning, warn
 from isde.listed_subsets import EVERY_UP_TO, ListedSubsets
@@ -26,7 +27,7 @@ from isde.run.executors import Executor, ScoreTask
 from isde.run.store import MemoryStore, Store
 from isde.run.work import Chunk, ChunkScores, Means, Report, Tuned
 from isde.scores import ALIGNED, SubsetScores
-from isde.splits import Split, scored_in_common, split_key, tuning_rows
+from isde.splits import Split, scored_in_common, split_key
 from isde.subsets import Subset, SubsetFamily
 
 SPLITS_KEPT = 4
@@ -40,7 +41,7 @@ AVERAGED_AT_ONCE = 1 << 16
 
 NUMBER_BYTES = 8
 
-TUNED_TO_MEASURE = 200
+TUNED_TO_MEASURE = 40
 """Rows that tell a bandwidth of the usual size, to measure what scoring with it costs."""
 
 SAID = 8
@@ -50,26 +51,31 @@ RESULT_BYTES = 14
 """Of a subset of a split by a model, at most, as the store packs it: position, score, bandwidth, if it is settled."""
 
 
-TUNING = -1
-"""Stands for the number of a split where something is tuned that all splits share."""
+TUNED_SPLITS, TUNED_SHARE = 10, 2.0
+"""How many splits, the first ones, search by themselves for what all of them use, and how many times its rows all of
+them search by together: a tenth of what searches of their own would cost, and as many true blocks are found
+(experiments/shared_tuning.py). One search by all rows costs no less, but its luck is not averaged: of pairs with
+correlation 0.2 it found 79 % in place of 88."""
 
-TUNING_SPLITS = 15
-"""What tuning is worth on the bar of progress: with kernels it takes about as long as so many splits."""
+TUNING_STEPS = 2
+"""What tuning is worth on the bar of progress, in scores: with kernels it takes about as long."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A chunk of one split, or what is tuned for it on rows of all splits."""
+    """A chunk of one split."""
 
-    split: int  # its number, or TUNING
+    split: int
     chunk: Chunk
     key: str  # of the split and the chunk: follows from the rows drawn and the subsets alone
     subsets: SubsetFamily  # of whose chunks it is one: that of the table, a smaller one that came first, or a list
 
+    tunes: bool = False  # or else it scores
+
     @property
     def n_steps(self) -> int:
         """On the bar of progress."""
-        return self.chunk.n_subsets * (TUNING_SPLITS if self.split == TUNING else 1)
+        return self.chunk.n_subsets * (TUNING_STEPS if self.tunes else 1)
 
 
 def score_models(
@@ -85,18 +91,16 @@ def score_models(
     sizes: Sequence[int] = (),
     lists: Sequence[ListedSubsets] = (),
     executor: Executor | None = None,
-    tuning: Positions | None = None,
 ) -> list[SubsetScores]:
     """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth.
 
     What a store has is not scored again. Its table may have been scored for smaller blocks first, those of `sizes`. The
-    subsets beyond `subsets.complete` columns stand in `lists`, of which the last is new. Several splits share what is
-    tuned, on the rows `tuning`, or on all.
+    subsets beyond `subsets.complete` columns stand in `lists`, of which the last is new.
     """
     scorer.warn_few_rows(min(len(fit) for fit, _ in splits))
     store = MemoryStore() if store is None else store
     executor = choose_executor(n_jobs, scorer.traits.in_processes) if executor is None else executor
-    tasks, rows = plan_tasks(scorer, splits, subsets, sizes, lists), SplitRows(scorer, X, splits, tuning)
+    tasks, rows = plan_tasks(scorer, splits, subsets, sizes, lists), SplitRows(scorer, X, splits)
     finished = frozenset(store.finished())
     todo = [task for task in tasks if task.key not in finished]
     if verbose > 0 and not lists:
@@ -147,7 +151,7 @@ def plan_tasks(
     sizes: Sequence[int] = (),
     lists: Sequence[ListedSubsets] = (),
 ) -> list[Task]:
-    """All that there is to do: what splits share, then split by split.
+    """All that there is to do: what several splits share, then split by split.
 
     Each for the smallest of `sizes`, then for what each larger one adds, then for `lists`.
     """
@@ -155,11 +159,17 @@ def plan_tasks(
     families = [(above, SubsetFamily(subsets.n_columns, size)) for above, size in steps]
     chunks = [(own, chunk, chunk.key) for above, own in families for chunk in scorer.chunks(own, above)]
     chunks += [(own, chunk, f"{own.key}:{chunk.key}") for own in lists for chunk in scorer.chunks(own)]
-    several, n_fit = len(splits) > 1, min(len(fit) for fit, _ in splits)
-    tasks = [Task(TUNING, chunk, f"tuning-{n_fit}:{key}", own) for own, chunk, key in chunks if chunk.tuned and several]
-    for number, rows in enumerate(map(split_key, splits)):
-        for own, chunk, key in chunks:
-            tasks.append(Task(number, chunk, f"{rows}:{'tuned-' if chunk.tuned and several else ''}{key}", own))
+    keys = [split_key(split) for split in splits]
+    tuned = keys[:TUNED_SPLITS] if len(splits) > 1 else []
+    tasks = [
+        Task(number, chunk, f"{rows}:tuning-{len(tuned)}:{key}", own, tunes=True)
+        for number, rows in enumerate(tuned)
+        for own, chunk, key in chunks
+        if chunk.tuned
+    ]
+    by = f"tuned-{blake2b(''.join(tuned).encode(), digest_size=8).hexdigest()}:" if tuned else ""
+    for number, rows in enumerate(keys):
+        tasks += [Task(number, chunk, f"{rows}:{by if chunk.tuned else ''}{key}", own) for own, chunk, key in chunks]
     return tasks
 
 
@@ -167,7 +177,7 @@ def _run_in_turn(
     scorer: SubsetScorer, rows: SplitRows, tasks: Sequence[Task], executor: Executor, store: Store, advance: Advance
 ) -> list[Task]:
     """First what is shared, then what each split scores with it; tasks that could not be done are given back."""
-    shared, of_splits = ([task for task in tasks if (task.split == TUNING) is tuning] for tuning in (True, False))
+    shared, of_splits = ([task for task in tasks if task.tunes is tunes] for tunes in (True, False))
     lost = run_tasks(partial(score_task, scorer, rows), shared, executor, store, advance)
     untuned = {(task.subsets, task.chunk.key) for task in lost}
     left = [task for task in of_splits if (task.subsets, task.chunk.key) not in untuned]
@@ -218,21 +228,16 @@ def score_task(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) 
 
 
 class SplitRows:
-    """The rows of each split as a scorer takes them, prepared when they are asked for; those of few splits are kept.
-
-    `rows[TUNING]` are those that what splits share is tuned on.
-    """
+    """The rows of each split as a scorer takes them, prepared when they are asked for; those of few splits are kept."""
 
     def __init__(
         self,
         scorer: SubsetScorer,
         X: Matrix,
         splits: Sequence[Split],
-        tuning: Positions | None = None,
         tuned: Mapping[SubsetFamily, Sequence[Tuned | None]] | None = None,
     ) -> None:
         self.scorer, self.X, self.splits, self.tuned = scorer, X, splits, tuned or {}
-        self.tuning = tuning_rows(len(X), None) if tuning is None else tuning
         self._prepared: OrderedDict[int, Any] = OrderedDict()
         self._lock = threading.Lock()
         self.token = uuid4().hex
@@ -240,20 +245,17 @@ class SplitRows:
     def __getitem__(self, number: int) -> Any:
         with self._lock:
             if number not in self._prepared:
-                self._prepared[number] = self._prepare(number)
+                fit, score = self.splits[number]
+                self._prepared[number] = self.scorer.prepare(self.X[fit], self.X[score])
                 if len(self._prepared) > SPLITS_KEPT:
                     self._prepared.popitem(last=False)
             return self._prepared[number]
 
-    def _prepare(self, number: int) -> Any:
-        if number == TUNING:
-            return self.scorer.prepare_tuning(self.X[self.tuning], min(len(fit) for fit, _ in self.splits))
-        fit, score = self.splits[number]
-        return self.scorer.prepare(self.X[fit], self.X[score])
-
     def of(self, task: Task) -> Any:
-        """The rows of a task, with what was tuned for its subsets."""
+        """The rows of a task: to tune on, or with what was tuned for its subsets."""
         rows, tuned = self[task.split], self.tuned.get(task.subsets)
+        if task.tunes:
+            return self.scorer.to_tune(rows, min(1.0, TUNED_SHARE / min(len(self.splits), TUNED_SPLITS)))
         return rows if tuned is None else self.scorer.with_tuned(rows, tuned)
 
     def with_tuned(self, found: Sequence[tuple[Task, ChunkScores]]) -> SplitRows:
@@ -263,25 +265,30 @@ class SplitRows:
             by_family.setdefault(task.subsets, []).append((task, scores))
         models = range(self.scorer.n_models)
         tuned = {own: [_tuned(own, model, parts) for model in models] for own, parts in by_family.items()}
-        return SplitRows(self.scorer, self.X, self.splits, self.tuning, tuned)
+        return SplitRows(self.scorer, self.X, self.splits, tuned)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process prepares its own, once for all chunks that it is sent: of the rows that are used."""
-        used = np.unique(np.concatenate([self.tuning, *(rows for split in self.splits for rows in split)]))
-        tuning, *parts = (np.searchsorted(used, rows) for rows in (self.tuning, *chain(*self.splits)))
-        splits = list(zip(parts[::2], parts[1::2], strict=True))
-        return _rows_here, (self.token, self.scorer, self.X[used], splits, tuning, self.tuned)
+        used = np.unique(np.concatenate(list(chain(*self.splits))))
+        splits = [(np.searchsorted(used, fit), np.searchsorted(used, score)) for fit, score in self.splits]
+        return _rows_here, (self.token, self.scorer, self.X[used], splits, self.tuned)
 
 
 def _tuned(subsets: SubsetFamily, model: int, found: Sequence[tuple[Task, ChunkScores]]) -> Tuned | None:
-    """What was found for the subsets of a family by one model; None where nothing was."""
-    own = [scores for task, scores in found if task.chunk.model == model]
+    """For the subsets of a family, what is nearest to the mean of what splits found by one model; None: nothing was.
+
+    The nearest, since bandwidths of a grid are many subsets' at once, and the geometric mean is nobody's.
+    """
+    own = [(task.split, scores) for task, scores in found if task.chunk.model == model]
     if not own:
         return None
-    bandwidths, unsettled = np.full(len(subsets), np.nan), np.zeros(len(subsets), dtype=bool)
-    for scores in own:
-        bandwidths[scores.positions], unsettled[scores.positions] = scores.bandwidths, scores.unsettled
-    return Tuned(bandwidths, unsettled)
+    shape = 1 + max(split for split, _ in own), len(subsets)
+    bandwidths, unsettled = np.ones(shape), np.zeros(shape, dtype=bool)
+    for split, scores in own:
+        bandwidths[split, scores.positions] = scores.bandwidths
+        unsettled[split, scores.positions] = scores.unsettled
+    distances = np.abs(np.log(bandwidths) - np.log(bandwidths).mean(axis=0))
+    return Tuned(bandwidths[distances.argmin(axis=0), np.arange(len(subsets))], np.logical_or.reduce(unsettled))
 
 
 _here: list[tuple[str, SplitRows]] = []
@@ -338,12 +345,11 @@ def expected_cost(
     subsets: SubsetFamily,
     n_jobs: int | None,
     tasks: Sequence[Task] | None = None,
-    tuning: Positions | None = None,
 ) -> tuple[float, int]:
     """Seconds and bytes that tasks, or all of them, will need: of each model a chunk of middle size is timed."""
     executor = choose_executor(n_jobs, scorer.traits.in_processes)
     tasks = plan_tasks(scorer, splits, subsets) if tasks is None else tasks
-    means, rows = executor.means(len(tasks)), SplitRows(scorer, X, splits, tuning)
+    means, rows = executor.means(len(tasks)), SplitRows(scorer, X, splits)
     at_once = executor.n_workers // means.n_workers
     seconds, memory = 0.0, 0
     for own in _of_one_kind(tasks):
@@ -357,23 +363,20 @@ def expected_cost(
 
 def _measurable(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) -> Any:
     """The rows of a task; what is tuned for its split is not known yet, and taken from few rows."""
-    if task.split == TUNING or not task.chunk.tuned or len(rows.splits) == 1:
+    if task.tunes or not task.chunk.tuned or len(rows.splits) == 1:
         return rows.of(task)
-    few = SplitRows(scorer, rows.X, rows.splits, rows.tuning[:TUNED_TO_MEASURE])
-    share = len(few.tuning) / len(rows.tuning)
-    to_tune = scorer.prepare_tuning(rows.X[few.tuning], max(2, int(share * len(rows.splits[0][0]))))
-    found = scorer.score(to_tune, task.subsets, task.chunk, replace(means, report=lambda share: None))
-    return few.with_tuned([(task, found)]).of(task)
+    few = scorer.to_tune(rows[task.split], min(1.0, TUNED_TO_MEASURE / len(rows.splits[task.split][0])))
+    found = scorer.score(few, task.subsets, task.chunk, replace(means, report=lambda share: None))
+    return rows.with_tuned([(replace(task, split=0), found)]).of(task)
 
 
 def announcement(
     scorer: SubsetScorer, rows: SplitRows, subsets: SubsetFamily, n_jobs: int | None, tasks: Sequence[Task]
 ) -> str:
     """What there is to do, and what it will cost, in a sentence."""
-    (fit, score), n, n_rows = rows.splits[0], len(rows.splits), len(rows.X)
-    seconds, memory = expected_cost(scorer, rows.X, rows.splits, subsets, n_jobs, tasks, rows.tuning)
-    of_rows = f"the {n_rows:,} rows, drawn anew for each" if len(rows.tuning) < n_rows else "the rows"
-    of_splits = f"{n} splits of {of_rows}: " if n > 1 else ""
+    (fit, score), n = rows.splits[0], len(rows.splits)
+    seconds, memory = expected_cost(scorer, rows.X, rows.splits, subsets, n_jobs, tasks)
+    of_splits = f"{n} splits of the rows: " if n > 1 else ""
     what = scorer.describe(subsets, len(fit), len(score))
     return f"{of_splits}{what}: {in_words(seconds, n)}, {memory / 2**20:,.0f} MB"
 
@@ -382,7 +385,7 @@ def _of_one_kind(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """Tasks of one model, those that tune and those that score apart."""
     kinds: dict[Any, list[Task]] = {}
     for task in tasks:
-        kinds.setdefault((task.chunk.model, task.split == TUNING), []).append(task)
+        kinds.setdefault((task.chunk.model, task.tunes), []).append(task)
     yield from kinds.values()
 
 
@@ -407,7 +410,7 @@ def _by_split(
     unsettled, finished = np.zeros((n_splits, len(subsets)), dtype=bool), frozenset(store.finished())
     places = {own: _places(own, subsets) for own in {task.subsets for task in tasks}}
     for task in tasks:
-        if task.split != TUNING and task.chunk.model == model and task.key in finished:
+        if not task.tunes and task.chunk.model == model and task.key in finished:
             found = store.get(task.key)
             here = task.split, places[task.subsets][found.positions]
             scores[here], bandwidths[here], unsettled[here] = found.scores, found.bandwidths, found.unsettled

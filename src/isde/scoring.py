@@ -37,7 +37,6 @@ from isde.splits import (
     resolve_split,
     rows_at_most,
     split_key,
-    tuning_rows,
 )
 from isde.subsets import Subset, SubsetFamily
 
@@ -167,7 +166,6 @@ class Scoring:
                 store=store,
                 sizes=sizes,
                 lists=lists,
-                tuning=tuning_rows(len(X), self.max_split_rows),
             )
 
     def _columns_alone(
@@ -231,6 +229,9 @@ class Scoring:
 
     def _splits(self, X: Matrix) -> list[Split]:
         if self.penalty is None:
+            own = rows_at_most(len(X), self.max_split_rows)
+            if self.verbose > 0 and own < len(X):
+                say(f"Of {len(X):,} rows each split draws its own, as many as it would have of {own:,}")
             return draw_splits(resolve_split(self.split, self.random_state), X, self.max_split_rows)
         every = np.arange(len(X))
         return [(every, every)]

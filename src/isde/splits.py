@@ -144,11 +144,6 @@ def _thinned(rows: Positions, share: float, seed: int) -> Positions:
     return rows[np.random.RandomState(seed).permutation(len(rows))[: max(1, int(share * len(rows)))]]
 
 
-def tuning_rows(n_rows: int, max_split_rows: int | None) -> Positions:
-    """The rows, in a random order, on which what all splits share is tuned."""
-    return shuffled(n_rows)[: rows_at_most(n_rows, max_split_rows)]
-
-
 def scored_in_common(splits: Sequence[Split]) -> float:
     """Of the rows that a split scores, the share that another one scores too, on average; below 1.
 

@@ -14,8 +14,7 @@ select one: where such a bandwidth still contends, its doubtful rows are summed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -68,7 +67,7 @@ class RowSet:
     queries: Matrix
     query_fold: NDArray[np.int64]
     centres: Matrix
-    seen: Sequence[NDArray[np.intp]]  # by fold: which of the centres its queries see
+    centre_fold: NDArray[np.int64]
     keeps_normal: bool = False  # the kernels around the centres, see `grid`
 
     @classmethod
@@ -77,21 +76,16 @@ class RowSet:
         fold = np.empty(len(X), dtype=np.int64)
         for number, (_, held_out) in enumerate(folds):
             fold[held_out] = number
-        seen = [np.flatnonzero(fold != number) for number in range(len(folds))]
-        return cls(X, fold, X, seen, keeps_normal)
+        return cls(X, fold, X, fold, keeps_normal)
 
-    @classmethod
-    def of_turned_folds(cls, X: Matrix, n_folds: int, n_seen: int, keeps_normal: bool = False) -> RowSet:
-        """Each row is scored by so many rows that follow its fold, round and round."""
-        every = np.arange(len(X))
-        folds = np.array_split(every, n_folds)
-        fold = np.repeat(np.arange(n_folds), [len(own) for own in folds])
-        return cls(X, fold, X, [np.roll(every, -(own[-1] + 1))[:n_seen] for own in folds], keeps_normal)
+    def of_queries(self, which: NDArray[Any]) -> RowSet:
+        """The same for some of the queries."""
+        return replace(self, queries=self.queries[which], query_fold=self.query_fold[which])
 
     @classmethod
     def of_samples(cls, X_fit: Matrix, X_score: Matrix, keeps_normal: bool = False) -> RowSet:
         """Each row of X_score is scored by all rows of X_fit."""
-        return cls(X_score, np.zeros(len(X_score), np.int64), X_fit, [np.arange(len(X_fit))], keeps_normal)
+        return cls(X_score, np.zeros(len(X_score), np.int64), X_fit, np.full(len(X_fit), -1, np.int64), keeps_normal)
 
     def shrinks(self, bandwidths: NDArray[np.float64]) -> NDArray[np.float64]:
         """What the centres are multiplied with: 1, or sqrt(1 - h^2) for kernels that keep the normal."""
@@ -115,7 +109,7 @@ class RowSet:
     def centres_of_fold(self) -> dict[int, Matrix]:
         """The fitting rows seen by a fold, as contiguous columns."""
         folds = np.unique(self.query_fold).tolist()
-        return {fold: np.ascontiguousarray(self.centres[self.seen[fold]].T) for fold in folds}
+        return {fold: np.ascontiguousarray(self.centres[self.centre_fold != fold].T) for fold in folds}
 
     @cached_property
     def log_counts(self) -> float:

@@ -45,12 +45,9 @@ class KernelRows:
     grid: BandwidthGrid
     tuned: Tuned | None = None  # the bandwidths, where they are known
 
-    @classmethod
-    def to_tune(cls, X: Matrix, n_fit: int, cv: int, grid: BandwidthGrid) -> KernelRows:
-        """What splits share: each row is scored by as many others as `cv` folds of n_fit rows leave to fit on."""
-        n_folds = min(cv, len(X))
-        n_seen = max(1, n_fit - -(-n_fit // n_folds))
-        return cls(RowSet.of_turned_folds(X, n_folds, n_seen, grid.keeps_normal), None, grid)
+    def to_tune(self, share: float) -> KernelRows:
+        """For the search alone, by a share of the rows."""
+        return replace(self, cv=_some(self.cv, share), held_out=None)
 
     @classmethod
     def of(cls, X_fit: Matrix, X_score: Matrix, folds: Folds, grid: BandwidthGrid) -> KernelRows:
@@ -168,4 +165,4 @@ class _Clock:
 def _some(rows: RowSet, share: float) -> RowSet:
     """A share of the queries, evenly from all folds."""
     pick = np.linspace(0, len(rows.queries) - 1, max(1, round(share * len(rows.queries)))).astype(int)
-    return replace(rows, queries=rows.queries[pick], query_fold=rows.query_fold[pick])
+    return rows.of_queries(pick)

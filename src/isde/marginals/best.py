@@ -58,8 +58,8 @@ class BestMarginal:
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> list[Any]:
         return [family.prepare(X_fit, X_score) for family in self.families]
 
-    def prepare_tuning(self, X: Matrix, n_fit: int) -> list[Any]:
-        return [family.prepare_tuning(X, n_fit) for family in self.families]
+    def to_tune(self, rows: list[Any], share: float) -> list[Any]:
+        return [family.to_tune(own, share) for family, own in zip(self.families, rows, strict=True)]
 
     def with_tuned(self, rows: list[Any], tuned: Sequence[Tuned | None]) -> list[Any]:
         firsts = zip(self.families, rows, self._first_models(), strict=True)

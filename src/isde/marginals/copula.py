@@ -65,10 +65,8 @@ class CopulaScorer:
         folds, grid = contiguous_folds(len(X_fit), self.cv), BandwidthGrid.of_normal_scores()
         return CopulaRows(Z_fit, Z_score, KernelRows.of(Z_fit, Z_score, folds, grid))
 
-    def prepare_tuning(self, X: Matrix, n_fit: int) -> CopulaRows:
-        """Scores among all rows: those of a split differ from them by the luck of the draw, bandwidths hardly do."""
-        Z, none = normal_scores(X, X[:0])
-        return CopulaRows(Z, none, KernelRows.to_tune(Z, n_fit, self.cv, BandwidthGrid.of_normal_scores()))
+    def to_tune(self, rows: CopulaRows, share: float) -> CopulaRows:
+        return replace(rows, kernels=rows.kernels.to_tune(share))
 
     def with_tuned(self, rows: CopulaRows, tuned: Sequence[Tuned | None]) -> CopulaRows:
         return replace(rows, kernels=replace(rows.kernels, tuned=tuned[KERNELS]))

@@ -74,9 +74,8 @@ class KDEMarginal(TunedByFolds):
         check_units(X_fit)
         return KernelRows.of(X_fit, X_score, contiguous_folds(len(X_fit), self.cv), BandwidthGrid.of(self.bandwidths))
 
-    def prepare_tuning(self, X: Matrix, n_fit: int) -> KernelRows:
-        check_units(X)
-        return KernelRows.to_tune(X, n_fit, self.cv, BandwidthGrid.of(self.bandwidths))
+    def to_tune(self, rows: KernelRows, share: float) -> KernelRows:
+        return rows.to_tune(share)
 
     def with_tuned(self, rows: KernelRows, tuned: Sequence[Tuned | None]) -> KernelRows:
         return replace(rows, tuned=tuned[0])

@@ -117,8 +117,8 @@ class SubsetScorer(Protocol):
     """What scores subsets of columns, by one model or by several; each subset takes the one that is best over splits.
 
     Chunks do not depend on the rows, nor on who does them; rows are prepared once for all chunks of a split. Several
-    splits share what is tuned for the subsets of a chunk that says so (`Chunk.tuned`): it is found once, by `score` of
-    rows from `prepare_tuning`, and handed to the rows of each split.
+    splits share what is tuned for the subsets of a chunk that says so (`Chunk.tuned`): some of them are tuned, by
+    `score` of their rows `to_tune`, and the mean of what they found is handed to the rows of all.
     """
 
     @property
@@ -139,8 +139,8 @@ class SubsetScorer(Protocol):
         """The rows of a split, as `score` takes them."""
         ...
 
-    def prepare_tuning(self, X: Matrix, n_fit: int) -> Any:
-        """Rows to tune on, as `score` takes them, for splits that fit on so many rows; X comes in a random order."""
+    def to_tune(self, rows: Any, share: float) -> Any:
+        """The rows of a split for tuning alone, by a share of those to fit on; `score` takes them."""
         ...
 
     def with_tuned(self, rows: Any, tuned: Sequence[Tuned | None]) -> Any:
@@ -163,8 +163,8 @@ class SubsetScorer(Protocol):
 class SharesNothing:
     """A scorer whose splits have nothing in common but their subsets."""
 
-    def prepare_tuning(self, X: Matrix, n_fit: int) -> None:
-        return None
+    def to_tune(self, rows: Any, share: float) -> Any:
+        return rows
 
     def with_tuned(self, rows: Any, tuned: Sequence[Tuned | None]) -> Any:
         return rows

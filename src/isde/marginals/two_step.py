@@ -44,8 +44,8 @@ class TwoStepMarginal:
     def prepare(self, X_fit: Matrix, X_score: Matrix) -> Any:
         return self.scoring.prepare(X_fit, X_score)
 
-    def prepare_tuning(self, X: Matrix, n_fit: int) -> Any:
-        return self.scoring.prepare_tuning(X, n_fit)
+    def to_tune(self, rows: Any, share: float) -> Any:
+        return self.scoring.to_tune(rows, share)
 
     def with_tuned(self, rows: Any, tuned: Sequence[Tuned | None]) -> Any:
         return self.scoring.with_tuned(rows, tuned)

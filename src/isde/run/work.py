@@ -48,7 +48,7 @@ class ChunkScores(FrozenArrays):
 
 @dataclass(frozen=True)
 class Tuned(FrozenArrays):
-    """What a model chose for each subset of a family, on rows of all splits: see `ChunkScores`."""
+    """What a model chose for each subset of a family, for all splits: see `ChunkScores`."""
 
     bandwidths: Vector
     unsettled: Mask
