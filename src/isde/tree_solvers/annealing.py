@@ -34,6 +34,9 @@ STEPS_PER_PAIR = 5000
 HOT, COLD = 1.0, 0.01
 """Temperatures of a run at its start and end, in gains of the average edge of the best forest."""
 
+NEAR_STEPS_PER_PAIR, WARM = 1000, 0.1
+"""Steps, and temperature at the start, of a run that stays near a tree."""
+
 SEED = 15
 
 
@@ -68,6 +71,17 @@ def best_edges(problem: TreeProblem) -> tuple[Edge, ...]:
     return min(found, key=lambda edges: (-found[edges], len(edges), edges))
 
 
+def improved(problem: TreeProblem, start: Sequence[Edge], seed: int) -> tuple[Edge, ...]:
+    """The best tree of a short run that starts so cold that it stays near a good one."""
+    met = _walk(problem, start, _steps(problem, NEAR_STEPS_PER_PAIR), _temperature(problem), seed, WARM)
+    return _walk(problem, met, 0, 1.0, seed)
+
+
+def _steps(problem: TreeProblem, per_pair: int) -> int:
+    d = problem.subsets.n_columns
+    return per_pair * (d * (d - 1) // 2)
+
+
 def _starts(problem: TreeProblem) -> list[tuple[Edge, ...]]:
     """The best forest, as far as columns may stand alone, the best partition, and columns alone."""
     blocks = select_partition(problem.scores).partition
@@ -89,12 +103,13 @@ def _temperature(problem: TreeProblem) -> float:
 
 def _run(problem: TreeProblem, start: Sequence[Edge], temperature: float, seed: int) -> tuple[Edge, ...]:
     """The best graph that a run meets, then all that single edges still gain there."""
-    d = problem.subsets.n_columns
-    met = _walk(problem, start, STEPS_PER_PAIR * (d * (d - 1) // 2), temperature, seed)
+    met = _walk(problem, start, _steps(problem, STEPS_PER_PAIR), temperature, seed)
     return _walk(problem, met, 0, temperature, seed)
 
 
-def _walk(problem: TreeProblem, start: Sequence[Edge], n_steps: int, temperature: float, seed: int) -> tuple[Edge, ...]:
+def _walk(
+    problem: TreeProblem, start: Sequence[Edge], n_steps: int, temperature: float, seed: int, hot: float = HOT
+) -> tuple[Edge, ...]:
     d, k = problem.subsets.n_columns, problem.subsets.max_size
     joined = np.zeros((d, d), dtype=np.bool_)
     for a, b in start:
@@ -109,7 +124,7 @@ def _walk(problem: TreeProblem, start: Sequence[Edge], n_steps: int, temperature
     penalty = 1.0 + 4.0 * float(np.abs(finite).max(initial=0.0))
     found, scratch = np.zeros((d, d), dtype=np.bool_), np.zeros((4, d + k + 2), dtype=np.int64)
     table = (problem.gains, np.asarray(problem.subsets.offsets), binomials(d, k))
-    heat = (n_steps, HOT * temperature, COLD * temperature, seed)
+    heat = (n_steps, hot * temperature, COLD * temperature, seed)
     _anneal(k, *table, joined, neighbours, degrees, uses, penalty, *heat, found, scratch)
     return tuple((int(a), int(b)) for a, b in np.argwhere(np.triu(found)))
 

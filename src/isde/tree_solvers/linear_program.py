@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.subsets import SubsetFamily
-from isde.tree_solvers.cuts import Cut, Sets
+from isde.tree_solvers.cuts import AnyCut, Cut, Sets
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class LinearProgram:
     def __init__(self, subsets: SubsetFamily, sets: Sets, weights: Floats, complete: NDArray[np.bool_]) -> None:
         import highspy
 
-        self._subsets, self.sets, self.cuts = subsets, sets, list[Cut]()
+        self._subsets, self.sets, self.cuts = subsets, sets, list[AnyCut]()
         self._highs: Any = highspy.Highs()
         self._infinity, self._optimal = highspy.kHighsInf, highspy.HighsModelStatus.kOptimal
         options = {"output_flag": False, "threads": 1, "solver": "simplex", "random_seed": 0}
@@ -43,7 +43,7 @@ class LinearProgram:
         self._unit = 2.0 ** np.floor(np.log2(np.abs(weights).max(initial=0.0) or 1.0))
         self._highs.changeColsCost(n, np.arange(n, dtype=np.int32), -weights / self._unit)
 
-    def add(self, cuts: Sequence[Cut]) -> None:
+    def add(self, cuts: Sequence[AnyCut]) -> None:
         which, columns, values = self.sets.entries(cuts)
         starts = np.searchsorted(which, np.arange(len(cuts)))
         self._highs.addRows(

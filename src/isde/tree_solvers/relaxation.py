@@ -11,7 +11,7 @@ HiGHS computes in floating point, and is not believed: the bound is what the pri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import combinations
@@ -23,15 +23,19 @@ from numpy.typing import NDArray
 
 from isde.selection import PROOF_TOLERANCE
 from isde.subsets import Subset, SubsetFamily
-from isde.tree_solvers.cuts import Cut, Sets
+from isde.tree_solvers.class_separation import passed_classes
+from isde.tree_solvers.clutter_separation import passed_clutters
+from isde.tree_solvers.cuts import AnyCut, Cut, Sets
 from isde.tree_solvers.linear_program import LinearProgram, NotSolved
 from isde.tree_solvers.pricing import Facets
-from isde.tree_solvers.rounding import rounded
+from isde.tree_solvers.rounding import near, rounded
 from isde.tree_solvers.separation import passed_cuts
 from isde.tree_solvers.witness import LARGEST_SUM, Integers, Ledger, Mask, Step, TreeWitness, bits_for, verify
 from isde.trees import Edge, chordal_cliques
 
 Floats = NDArray[np.float64]
+Improve = Callable[[Sequence[Edge], int], Sequence[Edge]]
+"""From a tree, and a seed, to one that is better, or none worse."""
 
 CUTS_PER_ROUND = 400
 PASSED = (1e-3, 1e-5, 1e-7)
@@ -85,6 +89,7 @@ def upper_bound(
     max_size: int,
     known: Iterable[Sequence[int]] | None = None,
     limits: Limits | None = None,
+    improve: Improve | None = None,
 ) -> Bound:
     """A bound for the weight of every tree with cliques of at most `max_size` columns.
 
@@ -98,7 +103,7 @@ def upper_bound(
     (1.75, ((0, 1), (1, 2)), 1.75)
     """
     subsets = SubsetFamily(n_columns, max_size)
-    search = _Search(subsets, weights, limits or Limits())
+    search = _Search(subsets, weights, limits or Limits(), improve)
     search.consider([(min(edge), max(edge)) for edge in known or ()])
     first = search.run()
     witness = TreeWitness(first.as_step(), search.weight, search.ledger.bits)
@@ -112,8 +117,8 @@ class _Node:
 
     open_: Mask
     complete: tuple[Edge, ...]
-    cuts: list[Cut]  # to start with; in the end, those of the last linear program
-    proved: list[tuple[tuple[Cut, ...], Integers]] = field(default_factory=list)  # cuts and prices, one after another
+    cuts: list[AnyCut]  # to start with; in the end, those of the last linear program
+    proved: list[tuple[tuple[AnyCut, ...], Integers]] = field(default_factory=list)  # cuts and prices, one after another
     bound: int = LARGEST_SUM  # in units of the ledger
     edge: Edge | None = None  # to branch by
     rest: tuple[_Node, ...] = ()
@@ -132,13 +137,14 @@ class _Priced:
     """Prices, and what they prove for all sets, those that are not in the linear program among them."""
 
     bound: int
-    cuts: list[Cut]
+    cuts: list[AnyCut]
     prices: Floats
     entering: NDArray[np.intp]  # positions of sets that should be in it
 
 
 class _Search:
-    def __init__(self, subsets: SubsetFamily, weights: Floats, limits: Limits) -> None:
+    def __init__(self, subsets: SubsetFamily, weights: Floats, limits: Limits, improve: Improve | None) -> None:
+        self._improve = improve or (lambda edges, seed: edges)
         self.subsets, self.weights, self.limits = subsets, weights, limits
         self.ledger = Ledger(subsets, weights, bits_for(subsets, weights))
         self.facets = Facets(subsets)
@@ -216,7 +222,7 @@ class _Search:
         """Add cuts and sets to the linear program of a node until it proves enough, or neither is found."""
         program = self._program(node)
         thresholds = list(PASSED)
-        cuts, prices, point = list[Cut](), np.empty(0), np.zeros(len(self.subsets))
+        cuts, prices, point = list[AnyCut](), np.empty(0), np.zeros(len(self.subsets))
         lowest: _Priced | None = None
         while True:
             try:
@@ -237,8 +243,7 @@ class _Search:
                 if node.open_.sum() < before:
                     continue
             present = set(cuts)
-            passed = [] if is_low else passed_cuts(self.subsets, point, thresholds[0])
-            new = [one.cut for one in passed if one.cut not in present][:CUTS_PER_ROUND]
+            new = [] if is_low else [cut for cut in self._passed(point, thresholds[0]) if cut not in present]
             if not new or self.rounds % ROUNDS_PER_PRICING == 0:
                 priced = self._priced(node, program, cuts, prices)
                 lowest = priced if lowest is None or priced.bound < lowest.bound else lowest
@@ -256,6 +261,13 @@ class _Search:
         self._note(node, cuts, prices)  # where sets are lacking that is not always the lower bound
         node.cuts, node.edge = cuts, self._most_split(point, node)
 
+    def _passed(self, point: Floats, least: float) -> list[AnyCut]:
+        """Cuts that a point passes, the deepest of them."""
+        cuts = [one.cut for one in passed_cuts(self.subsets, point, least)][:CUTS_PER_ROUND]
+        clutters = passed_clutters(self.subsets, point, least, self.rounds)
+        classes = passed_classes(self.subsets, point, least, self.rounds)
+        return [*cuts, *(cut for cut, _ in clutters), *(cut for cut, _ in classes)]
+
     def _program(self, node: _Node) -> LinearProgram:
         """To start with, all sets where these are few, else the pairs and what is complete in the known tree."""
         d = self.subsets.n_columns
@@ -270,7 +282,7 @@ class _Search:
         program.add(node.cuts)
         return program
 
-    def _priced(self, node: _Node, program: LinearProgram, cuts: list[Cut], prices: Floats) -> _Priced:
+    def _priced(self, node: _Node, program: LinearProgram, cuts: list[AnyCut], prices: Floats) -> _Priced:
         """What prices prove for all sets, and those that ask for more than their subsets can pay, the dearest first."""
         outside = node.open_.copy()
         outside[program.sets.positions - self.subsets.n_columns] = False
@@ -283,7 +295,7 @@ class _Search:
         dearest = places[np.argsort(-lacking[places], kind="stable")[:SETS_PER_ROUND]]
         return _Priced(bound, cuts, prices, dearest + self.subsets.n_columns)
 
-    def _in_integers(self, cuts: Sequence[Cut], prices: Floats) -> tuple[tuple[Cut, ...], Integers]:
+    def _in_integers(self, cuts: Sequence[AnyCut], prices: Floats) -> tuple[tuple[AnyCut, ...], Integers]:
         """The cuts that have a price, and the prices; none where they leave 64 bits: that proves something as well."""
         fine = np.ldexp(np.maximum(prices, 0.0), self.ledger.bits)
         whole = np.rint(fine if fine.sum() < LARGEST_SUM else np.zeros(len(fine))).astype(np.int64)
@@ -291,7 +303,7 @@ class _Search:
             whole[:] = 0
         return tuple(cut for cut, price in zip(cuts, whole.tolist(), strict=True) if price > 0), whole[whole > 0]
 
-    def _note(self, node: _Node, cuts: Sequence[Cut], prices: Floats) -> None:
+    def _note(self, node: _Node, cuts: Sequence[AnyCut], prices: Floats) -> None:
         """What prices prove of the node's trees, and the sets that are still open after that."""
         proof = self._in_integers(cuts, prices)
         bound, left = self.ledger.prove(*proof, node.open_, node.complete)
@@ -320,7 +332,7 @@ class _Search:
         """The point itself where it is nearly whole, and now and then a tree near it."""
         self.consider([(int(a), int(b)) for a, b in self.subsets.members(2)[point[self._pairs] > 0.5]])
         if self.rounds % ROUNDS_PER_TREE == 0:
-            self.consider(rounded(self.subsets, self.weights, point))
+            self.consider(self._improve(near(self.subsets, self.weights, point), self.rounds))
 
     def _most_split(self, point: Floats, node: _Node) -> Edge | None:
         """The edge that the point is least decided about; None where it is decided about all."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.subsets import SubsetFamily
-from isde.tree_solvers.cuts import Cut, Sets
+from isde.tree_solvers.cuts import AnyCut, Cut, Sets
 from isde.tree_solvers.moebius import positions_within
 from isde.trees import Edge
 
@@ -39,7 +39,7 @@ class PricesTooLarge(Exception):
 class Step:
     """Cuts and their prices, and how the proof goes on with the sets they leave."""
 
-    cuts: tuple[Cut, ...]
+    cuts: tuple[AnyCut, ...]
     prices: Integers  # of the cuts, in units of 2^-bits nats, none negative
     edge: Edge | None = None  # that the rest tells apart: first the trees without it, then those with it
     rest: tuple[Step, ...] = ()  # none: the bound is that of these prices; one: goes on; two: by the edge
@@ -115,7 +115,7 @@ class Ledger:
         return float(np.ldexp(float(units), -self.bits))
 
     def prove(
-        self, cuts: Iterable[Cut], prices: Integers, open_: Mask, complete: Iterable[Edge]
+        self, cuts: Iterable[AnyCut], prices: Integers, open_: Mask, complete: Iterable[Edge]
     ) -> tuple[int, Integers]:
         """The bound for trees that hold the complete edges and sets that are open, and what is left of the weights."""
         cuts = list(cuts)
@@ -168,8 +168,10 @@ class Ledger:
         """Where a set stands among all of them."""
         return self.subsets.index(columns) - self.subsets.n_columns
 
-    def _is_small(self, cut: Cut) -> bool:
+    def _is_small(self, cut: AnyCut) -> bool:
         """Whether it says: a set is complete only if it is without one of its columns."""
+        if not isinstance(cut, Cut):
+            return False
         return len(cut.held) == 1 < len(cut.columns) == 2 and 0 < len(cut.base) <= self.subsets.max_size - 2
 
     def closed(self, open_: Mask) -> Mask:

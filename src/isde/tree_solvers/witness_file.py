@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from isde.tree_solvers.cuts import Cut
+from isde.tree_solvers.cuts import AnyCut, Cut
 from isde.tree_solvers.witness import Step, TreeWitness
 
 
