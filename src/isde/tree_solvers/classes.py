@@ -37,7 +37,8 @@ class Classes:
 
     def __post_init__(self) -> None:
         columns = [column for one in self.classes for column in one]
-        if not (all(self.classes) and len(set(columns)) == len(columns) and 1 <= self.rank <= len(self.classes)):
+        apart = len(set(columns)) == len(columns) and min(columns, default=0) >= 0
+        if not (all(self.classes) and apart and 1 <= self.rank <= len(self.classes)):
             raise ValueError(f"{self} are no classes: columns in one class each, and no more rank than classes.")
 
     @property

@@ -1,8 +1,8 @@
 """Clutters that a point of the linear program passes, found by local search over their members.
 
 A clutter is passed by the value of its one member, the largest, minus the sum of k(S) times the value of S. A column or
-pair that raises this most (or lowers it least) enters or leaves, one that has just moved rests, and the best clutter met
-is kept. What a set adds depends on which of its columns and pairs are members: bits of a number, looked up in a table.
+pair that raises this most (or lowers it least) enters or leaves, one that has just moved rests, and the best clutter
+met is kept. What a set adds depends on which of its columns and pairs are members: bits, looked up in a table.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ def _starts(members: Integers, number: Integers, seed: int) -> Integers:
     """Of pairs alone, and of a column and a pair that stand together, some by lot: two members, or -1."""
     pairs = number[number >= 0]
     triples = members[(members >= 0).sum(axis=1) == 3][:, :3]
-    together = [
-        np.column_stack([triples[:, c], number[triples[:, a], triples[:, b]]]) for a, b, c in ((0, 1, 2), (0, 2, 1), (1, 2, 0))
-    ]
+    orders = ((0, 1, 2), (0, 2, 1), (1, 2, 0))
+    together = [np.column_stack([triples[:, c], number[triples[:, a], triples[:, b]]]) for a, b, c in orders]
     alone = np.column_stack([pairs, np.full(len(pairs), -1)])
     rng = np.random.default_rng(seed)
     kinds = [kind[(kind[:, :1] >= 0).all(axis=1)] for kind in (alone, np.concatenate(together))]

@@ -2,13 +2,14 @@
 
 Write c(S) = 1 where the columns of S are complete, and take some members, columns u in U and pairs e in F. It says
 
-    sum over sets S of k(S) c(S)  >=  c(one of the members),    k(S) = sum over R in S of (-1)^(|S| - |R|) [R holds one],
+    sum over sets S of k(S) c(S)  >=  c(one of the members),
 
-k being the Moebius weights of "holds a member". Proof. For any function of sets, the sum of its Moebius weights over
-the complete sets of a tree is its sum over cliques minus that over separators. Of "holds a member" that is the number
-of cliques that hold one minus the number of separators that do. Cliques that hold a given member form a subtree, and so
-do the separators between them: cliques and separators that hold any form a forest, whose nodes minus edges count its
-trees, at least one where a member is complete.
+where k(S) = sum over R in S of (-1)^(|S| - |R|) [R holds a member], the Moebius weights of "holds a member".
+
+Proof. For any function of sets, the sum of its Moebius weights over the complete sets of a tree is its sum over cliques
+minus that over separators. Of "holds a member" that is the number of cliques that hold one minus the number of
+separators that do. A separator that holds a member stands between two cliques that do: these form a forest, whose nodes
+minus edges count its trees, at least one where a member is complete.
 
 With one column as the only member and triangles this is y(F) >= sum over e of z(u + e) + ..., with columns alone it is
 the cluster of `cuts`. Studeny and Cussens (2017) call them clutter inequalities, and have longer members, too.
@@ -27,9 +28,6 @@ from isde.subsets import Subset
 
 Integers = NDArray[np.int64]
 
-LARGEST_SET = 10
-"""Columns and pairs of a set are bits of a whole number."""
-
 
 @dataclass(frozen=True)
 class Clutter:
@@ -42,6 +40,7 @@ class Clutter:
     def __post_init__(self) -> None:
         ordered = all(a < b for a, b in self.pairs) and len(set(self.pairs)) == len(self.pairs)
         distinct = len(set(self.columns)) == len(self.columns)
+        ordered = ordered and min([*self.columns, *(a for a, _ in self.pairs)], default=0) >= 0
         member = self.one in self.pairs or (len(self.one) == 1 and self.one[0] in self.columns)
         if not (ordered and distinct and member):
             raise ValueError(f"{self} is no clutter: columns and pairs, each once, and one of these.")

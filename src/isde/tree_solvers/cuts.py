@@ -71,9 +71,7 @@ class Sets:
         self._holds = np.zeros((subsets.n_columns, len(positions)), dtype=np.float32)
         self._holds[members[filled], np.nonzero(filled)[0]] = 1
 
-    def entries(
-        self, cuts: Sequence[AnyCut]
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+    def entries(self, cuts: Sequence[AnyCut]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
         """The coefficients that are not 0, all terms on the left side: number of the cut, of the set, and its value.
 
         By cuts.

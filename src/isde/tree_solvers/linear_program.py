@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.subsets import SubsetFamily
-from isde.tree_solvers.cuts import AnyCut, Cut, Sets
+from isde.tree_solvers.cuts import AnyCut, Sets
 
 Floats = NDArray[np.float64]
 
@@ -56,6 +56,14 @@ class LinearProgram:
             values.astype(np.float64),
         )
         self.cuts.extend(cuts)
+
+    def passed(self, cuts: Sequence[AnyCut], values: Floats, least: float) -> list[AnyCut]:
+        """Those cuts that are new, and that the values of the sets pass by so much."""
+        present = set(self.cuts)
+        new = [cut for cut in dict.fromkeys(cuts) if cut not in present]
+        rows, columns, coefficients = self.sets.entries(new)
+        sums = np.bincount(rows, coefficients * values[columns], minlength=len(new))
+        return [cut for cut, total in zip(new, sums.tolist(), strict=True) if total - cut.limit >= least / 2]
 
     def enter(self, positions: NDArray[np.intp], weights: Floats) -> None:
         """Let more sets be complete."""

@@ -34,8 +34,8 @@ from isde.tree_solvers.witness import LARGEST_SUM, Integers, Ledger, Mask, Step,
 from isde.trees import Edge, chordal_cliques
 
 Floats = NDArray[np.float64]
-Improve = Callable[[Sequence[Edge], int], Sequence[Edge]]
-"""From a tree, and a seed, to one that is better, or none worse."""
+Improve = Callable[[Sequence[Edge], Floats, int], Sequence[Edge]]
+"""From a tree, the point of a linear program that it is near to, and a seed to a tree that may be better."""
 
 CUTS_PER_ROUND = 400
 PASSED = (1e-3, 1e-5, 1e-7)
@@ -51,10 +51,14 @@ SETS_PER_ROUND = 1000
 ROUNDS_PER_PRICING = 5
 """Sets that are not in the linear program are priced as often as this."""
 
-ROUNDS_PER_TREE = 10
+AHEAD, FEW = 0.3, 20
+"""Cuts are looked for that a point on the way from those before to the solution passes: they go deeper. Where so few
+are found, that the solution itself passes."""
+
+ROUNDS_PER_TREE = 4
 """A tree near the solution is looked for as often as this."""
 
-WORTHWHILE = 0.3
+WORTHWHILE = 0.1
 """Of the sets, that a known tree must rule out before the program is made smaller."""
 
 
@@ -118,7 +122,9 @@ class _Node:
     open_: Mask
     complete: tuple[Edge, ...]
     cuts: list[AnyCut]  # to start with; in the end, those of the last linear program
-    proved: list[tuple[tuple[AnyCut, ...], Integers]] = field(default_factory=list)  # cuts and prices, one after another
+    proved: list[tuple[tuple[AnyCut, ...], Integers]] = field(
+        default_factory=list
+    )  # cuts and prices, one after another
     bound: int = LARGEST_SUM  # in units of the ledger
     edge: Edge | None = None  # to branch by
     rest: tuple[_Node, ...] = ()
@@ -144,7 +150,7 @@ class _Priced:
 
 class _Search:
     def __init__(self, subsets: SubsetFamily, weights: Floats, limits: Limits, improve: Improve | None) -> None:
-        self._improve = improve or (lambda edges, seed: edges)
+        self._improve = improve or (lambda edges, point, seed: edges)
         self.subsets, self.weights, self.limits = subsets, weights, limits
         self.ledger = Ledger(subsets, weights, bits_for(subsets, weights))
         self.facets = Facets(subsets)
@@ -221,7 +227,7 @@ class _Search:
     def _tighten(self, node: _Node) -> None:
         """Add cuts and sets to the linear program of a node until it proves enough, or neither is found."""
         program = self._program(node)
-        thresholds = list(PASSED)
+        thresholds, center = list(PASSED), self._known_point()
         cuts, prices, point = list[AnyCut](), np.empty(0), np.zeros(len(self.subsets))
         lowest: _Priced | None = None
         while True:
@@ -242,8 +248,13 @@ class _Search:
                 program.keep(node.open_[program.sets.positions - self.subsets.n_columns])
                 if node.open_.sum() < before:
                     continue
-            present = set(cuts)
-            new = [] if is_low else [cut for cut in self._passed(point, thresholds[0]) if cut not in present]
+            new = list[AnyCut]()
+            if not is_low:
+                center = AHEAD * point + (1 - AHEAD) * center
+                new = program.passed(self._passed(center, thresholds[0]), values, thresholds[0])
+                if len(new) < FEW:
+                    center = point
+                    new = program.passed(self._passed(point, thresholds[0]), values, thresholds[0])
             if not new or self.rounds % ROUNDS_PER_PRICING == 0:
                 priced = self._priced(node, program, cuts, prices)
                 lowest = priced if lowest is None or priced.bound < lowest.bound else lowest
@@ -328,11 +339,17 @@ class _Search:
         point[sets.positions] = values
         return point
 
+    def _known_point(self) -> Floats:
+        """The best tree known, as a point."""
+        point = np.zeros(len(self.subsets))
+        point[[self.subsets.index(one) for one in self._complete(self.edges)]] = 1.0
+        return point
+
     def _look_for_tree(self, point: Floats) -> None:
         """The point itself where it is nearly whole, and now and then a tree near it."""
         self.consider([(int(a), int(b)) for a, b in self.subsets.members(2)[point[self._pairs] > 0.5]])
         if self.rounds % ROUNDS_PER_TREE == 0:
-            self.consider(self._improve(near(self.subsets, self.weights, point), self.rounds))
+            self.consider(self._improve(near(self.subsets, self.weights, point), point, self.rounds))
 
     def _most_split(self, point: Floats, node: _Node) -> Edge | None:
         """The edge that the point is least decided about; None where it is decided about all."""

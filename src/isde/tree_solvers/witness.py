@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,12 +124,14 @@ class Ledger:
             raise PricesTooLarge
         left, bound = self.values.copy(), self.alone
         bound += sum(price * cut.limit for cut, price in zip(cuts, prices.tolist(), strict=True))
-        small = np.array([self._is_small(cut) for cut in cuts], dtype=np.bool_)
-        for number in np.flatnonzero(small).tolist():  # there are thousands of these, with two coefficients each
-            cut = cuts[number]
-            left[self.place(sorted(cut.base + cut.columns))] -= prices[number]
-            left[self.place(sorted(set(cut.base + cut.columns) - set(cut.held)))] += prices[number]
-        others = np.flatnonzero(~small)
+        larger = []
+        for number, cut in enumerate(cuts):
+            if self._is_small(cut):  # there are thousands of these, with two coefficients each
+                left[self.place(sorted(cut.base + cut.columns))] -= prices[number]
+                left[self.place(sorted(set(cut.base + cut.columns) - set(cut.held)))] += prices[number]
+            else:
+                larger.append(number)
+        others = np.array(larger, dtype=np.intp)
         for start in range(0, len(others), CUTS_AT_ONCE):
             some = others[start : start + CUTS_AT_ONCE]
             rows, places, values = self.sets.entries([cuts[number] for number in some.tolist()])
@@ -168,7 +171,7 @@ class Ledger:
         """Where a set stands among all of them."""
         return self.subsets.index(columns) - self.subsets.n_columns
 
-    def _is_small(self, cut: AnyCut) -> bool:
+    def _is_small(self, cut: AnyCut) -> TypeGuard[Cut]:
         """Whether it says: a set is complete only if it is without one of its columns."""
         if not isinstance(cut, Cut):
             return False
