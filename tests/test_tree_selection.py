@@ -164,6 +164,16 @@ def test_many_columns_are_left_to_the_linear_program():
     assert choose("auto", TreeTask(50, 2, all_alone=False)) == "milp"
 
 
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_a_run_that_the_best_tree_leads_finds_it(k):
+    for seed in range(5):
+        problem = TreeProblem(gaussian_table(9, k, seed))
+        best = dynamic.best(problem).edges
+        point = np.zeros(len(problem.subsets))
+        point[[problem.subsets.index(edge) for edge in best]] = 1.0
+        assert problem.gain(annealing.led(problem, (), point, seed)) == pytest.approx(problem.gain(best))
+
+
 def test_annealing_gives_the_same_tree_each_time():
     table = SubsetScores.from_dict(random_table(20, 3, 0))
     one, other = (select_tree(table, solver="annealing") for _ in range(2))

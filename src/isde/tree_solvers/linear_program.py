@@ -85,13 +85,24 @@ class LinearProgram:
 
     def solve(self) -> tuple[Floats, Floats, Floats]:
         """The values of the sets, what is left of their weights after the cuts are paid, and the prices of the cuts."""
-        self._highs.run()
-        solution = self._highs.getSolution()
-        if self._highs.getModelStatus() != self._optimal or not (solution.value_valid and solution.dual_valid):
+        if not self._run():
+            self._highs.clearSolver()  # now and then the last solution is no good start
+        if not (self._is_solved or self._run()):
             raise NotSolved(f"HiGHS: {self._highs.modelStatusToString(self._highs.getModelStatus())}")
+        solution = self._highs.getSolution()
         left, prices = np.array(solution.col_dual), np.array(solution.row_dual)
         # HiGHS minimizes here: of a maximum, some of its methods give prices of the other sign.
         return np.array(solution.col_value), -left * self._unit, -prices * self._unit
+
+    def _run(self) -> bool:
+        self._highs.run()
+        return self._is_solved
+
+    @property
+    def _is_solved(self) -> bool:
+        solution = self._highs.getSolution()
+        is_optimal = self._highs.getModelStatus() == self._optimal
+        return bool(is_optimal and solution.value_valid and solution.dual_valid)
 
     def forget_slack_rows(self, prices: Floats) -> None:
         """Leave out the cuts that hold by far, if these are many: a row costs time in each solution."""

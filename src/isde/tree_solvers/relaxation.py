@@ -55,6 +55,12 @@ AHEAD, FEW = 0.3, 20
 """Cuts are looked for that a point on the way from those before to the solution passes: they go deeper. Where so few
 are found, that the solution itself passes."""
 
+CLOSING = 0.25
+"""The last part of the seconds, when no cuts are added while sets are lacking."""
+
+PATIENCE, SLOW = 12, 0.8
+"""A gap that so many solutions leave above such a share of what it was is left to branching."""
+
 ROUNDS_PER_TREE = 4
 """A tree near the solution is looked for as often as this."""
 
@@ -158,6 +164,7 @@ class _Search:
         self.weight = self._weigh(())
         self.rounds = self.branches = 0
         self._end = process_time() + limits.seconds
+        self._late = process_time() + (1 - CLOSING) * limits.seconds
         # A quarter of what counts as proved, or what sums in floating point can tell.
         self._tolerance = max(PROOF_TOLERANCE / 4, 1e-12 * float(np.abs(weights[weights > -inf]).max()))
 
@@ -168,6 +175,11 @@ class _Search:
     @property
     def _is_over(self) -> bool:
         return self.rounds >= self.limits.rounds or process_time() > self._end
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether sets that are lacking come before cuts: what is proved without them is much less."""
+        return process_time() > self._late
 
     def consider(self, edges: Sequence[Edge]) -> None:
         """Keep a tree that is better than the best one known; what is no tree is passed over."""
@@ -196,7 +208,8 @@ class _Search:
         if self.subsets.max_size == 1:
             self._note(first, [], np.empty(0))
             return first
-        self.consider(rounded(self.subsets, self.weights, np.zeros(len(self.subsets))))
+        if not self.edges:
+            self.consider(rounded(self.subsets, self.weights, np.zeros(len(self.subsets))))
         self._tighten(first)
         waiting, number = [(-first.bound, 0, first)], 0
         while waiting and not self._is_over and self.branches < self.limits.branches:
@@ -228,6 +241,7 @@ class _Search:
         """Add cuts and sets to the linear program of a node until it proves enough, or neither is found."""
         program = self._program(node)
         thresholds, center = list(PASSED), self._known_point()
+        gaps: list[float] = []  # after each solution
         cuts, prices, point = list[AnyCut](), np.empty(0), np.zeros(len(self.subsets))
         lowest: _Priced | None = None
         while True:
@@ -242,6 +256,10 @@ class _Search:
             if self._is_over:
                 break
             is_low = solved <= self.weight + self._tolerance / 2
+            gaps.append(solved - self.weight)
+            has_all = len(values) >= node.open_.sum()  # otherwise the gap says nothing yet
+            if has_all and self._is_slow(gaps) and self._most_split(point) is not None:
+                break
             if (solved + left < self.weight).sum() > WORTHWHILE * len(values):
                 before = node.open_.sum()
                 self._note(node, cuts, prices)
@@ -249,7 +267,7 @@ class _Search:
                 if node.open_.sum() < before:
                     continue
             new = list[AnyCut]()
-            if not is_low:
+            if not (is_low or (self._is_late and not has_all)):
                 center = AHEAD * point + (1 - AHEAD) * center
                 new = program.passed(self._passed(center, thresholds[0]), values, thresholds[0])
                 if len(new) < FEW:
@@ -260,7 +278,7 @@ class _Search:
                 lowest = priced if lowest is None or priced.bound < lowest.bound else lowest
                 if priced.entering.size:
                     program.enter(priced.entering, self.weights[priced.entering])
-                elif not new and (is_low or len(thresholds) == 1):
+                elif not new and (is_low or self._is_late or len(thresholds) == 1):
                     break
                 elif not new:
                     thresholds.pop(0)
@@ -270,7 +288,7 @@ class _Search:
         if lowest is not None:
             self._note(node, lowest.cuts, lowest.prices)
         self._note(node, cuts, prices)  # where sets are lacking that is not always the lower bound
-        node.cuts, node.edge = cuts, self._most_split(point, node)
+        node.cuts, node.edge = cuts, self._most_split(point)
 
     def _passed(self, point: Floats, least: float) -> list[AnyCut]:
         """Cuts that a point passes, the deepest of them."""
@@ -278,6 +296,11 @@ class _Search:
         clutters = passed_clutters(self.subsets, point, least, self.rounds)
         classes = passed_classes(self.subsets, point, least, self.rounds)
         return [*cuts, *(cut for cut, _ in clutters), *(cut for cut, _ in classes)]
+
+    def _is_slow(self, gaps: Sequence[float]) -> bool:
+        """Whether telling trees apart by an edge does more than further cuts would."""
+        is_late = len(gaps) > PATIENCE and self.branches < self.limits.branches
+        return is_late and gaps[-1] > SLOW * gaps[-1 - PATIENCE]
 
     def _program(self, node: _Node) -> LinearProgram:
         """To start with, all sets where these are few, else the pairs and what is complete in the known tree."""
@@ -351,7 +374,7 @@ class _Search:
         if self.rounds % ROUNDS_PER_TREE == 0:
             self.consider(self._improve(near(self.subsets, self.weights, point), point, self.rounds))
 
-    def _most_split(self, point: Floats, node: _Node) -> Edge | None:
+    def _most_split(self, point: Floats) -> Edge | None:
         """The edge that the point is least decided about; None where it is decided about all."""
         pairs = point[self._pairs]
         split = np.minimum(pairs, 1 - pairs)
