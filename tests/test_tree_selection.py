@@ -414,7 +414,8 @@ def test_a_saved_bound_is_checked_by_its_witness(monkeypatch):
     again = certify_tree_again(table, TreeSelection.from_archive(8, saved))
     assert found.proof == again.proof == "proved"
     assert again == found
-    saved["witness"]["steps"][0]["prices"] = [0] * len(saved["witness"]["steps"][0]["prices"])
+    for step in saved["witness"]["steps"]:  # each may prove the bound by itself
+        step["prices"] = [0] * len(step["prices"])
     weaker = certify_tree_again(table, TreeSelection.from_archive(8, saved))
     assert weaker.proof == "not checked again"
     assert found.bound < weaker.bound < np.inf
