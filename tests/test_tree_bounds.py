@@ -1,6 +1,7 @@
 """Bounds for trees: no tree passes what cuts and prices prove, and mostly the best tree reaches it."""
 
 import csv
+import json
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
@@ -15,13 +16,18 @@ from hypothesis import strategies as st
 
 import oracles
 from isde.subsets import SubsetFamily
+from isde.tree_solvers.class_separation import passed_classes
+from isde.tree_solvers.classes import Classes
+from isde.tree_solvers.clutter_separation import passed_clutters
+from isde.tree_solvers.clutters import Clutter
 from isde.tree_solvers.cuts import Cut, Sets
-from isde.tree_solvers.moebius import moebius_weights
+from isde.tree_solvers.moebius import gains_of_weights, moebius_weights
 from isde.tree_solvers.pricing import Facets
 from isde.tree_solvers.relaxation import Limits, upper_bound
 from isde.tree_solvers.rounding import Growing, climb, rounded
 from isde.tree_solvers.separation import passed_cuts
 from isde.tree_solvers.witness import PricesTooLarge, Step, TreeWitness, verify
+from isde.tree_solvers.witness_file import as_plain, from_plain
 from isde.trees import chordal_cliques
 
 PAPER = Path(__file__).parents[2] / "shared" / "paper"
@@ -78,6 +84,25 @@ def cuts(draw, d, k):
     return Cut(tuple(sorted(columns[:n_base])), tuple(sorted(inside)), tuple(sorted(inside[:held])))
 
 
+@st.composite
+def clutters(draw, d):
+    columns = draw(st.sets(st.integers(0, d - 1)))
+    pairs = draw(st.sets(st.sampled_from(list(combinations(range(d), 2))), min_size=0 if columns else 1))
+    members = [(c,) for c in sorted(columns)] + sorted(pairs)
+    return Clutter(tuple(sorted(columns)), tuple(sorted(pairs)), draw(st.sampled_from(members)))
+
+
+@st.composite
+def classes(draw, d):
+    labels = draw(st.lists(st.integers(-1, d - 1), min_size=d, max_size=d).filter(lambda labels: max(labels) >= 0))
+    own = tuple(tuple(c for c in range(d) if labels[c] == label) for label in sorted(set(labels) - {-1}))
+    return Classes(own, draw(st.integers(1, len(own))))
+
+
+def any_cuts(d, k):
+    return st.one_of(cuts(d, k), clutters(d), classes(d))
+
+
 seeds, kinds = st.integers(0, 10**6), st.sampled_from(KINDS)
 
 
@@ -86,7 +111,7 @@ seeds, kinds = st.integers(0, 10**6), st.sampled_from(KINDS)
 
 @given(st.data(), st.integers(2, 5), st.integers(2, 5))
 def test_every_tree_keeps_every_cut(data, d, k):
-    cut = data.draw(cuts(d, min(d, k)))
+    cut = data.draw(any_cuts(d, min(d, k)))
     subsets = SubsetFamily(d, k)
     row = Sets(subsets, np.arange(d, len(subsets))).coefficients([cut])[0]
     assert (all_trees(d, k)[:, d:] @ row).max() <= cut.limit
@@ -94,19 +119,49 @@ def test_every_tree_keeps_every_cut(data, d, k):
 
 @given(st.data(), st.integers(2, 6), st.integers(2, 6))
 def test_coefficients_are_those_of_the_formula(data, d, k):
-    cut = data.draw(cuts(d, min(d, k)))
+    several = data.draw(st.lists(any_cuts(d, min(d, k)), min_size=1, max_size=4))
     subsets = SubsetFamily(d, k)
-    row = Sets(subsets, np.arange(d, len(subsets))).coefficients([cut])[0]
-    assert row.tolist() == [slow_coefficient(cut, s) for s in subsets if len(s) > 1]
+    rows = Sets(subsets, np.arange(d, len(subsets))).coefficients(several)
+    assert rows.tolist() == [[slow_coefficient(cut, s) for s in subsets if len(s) > 1] for cut in several]
 
 
 def slow_coefficient(cut, subset):
+    if isinstance(cut, Clutter):
+        members = [{c} for c in cut.columns] + [set(pair) for pair in cut.pairs]
+        return (cut.one == subset) - slow_weight(lambda s: any(member <= s for member in members), subset)
+    if isinstance(cut, Classes):
+        return -slow_weight(lambda s: min(sum(bool(s & set(one)) for one in cut.classes), cut.rank), subset)
     rest, j = set(subset) - set(cut.base), len(cut.held)
     if not set(cut.base) <= set(subset) or not rest <= set(cut.columns):
         return 0
     if len(rest) > j:
         return (-1) ** (len(rest) - j - 1) * comb(len(rest) - 2, j - 1)
     return -1 if len(rest) == 1 and cut.base and not rest & set(cut.held) else 0
+
+
+def slow_weight(function, subset):
+    """The Moebius weight of a function of sets."""
+    inside = [set(part) for size in range(len(subset) + 1) for part in combinations(subset, size)]
+    return sum((-1) ** (len(subset) - len(part)) * function(part) for part in inside)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Clutter((0, 1), (), (2,)),
+        lambda: Clutter((0, 0), (), (0,)),
+        lambda: Clutter((-1,), (), (-1,)),
+        lambda: Clutter((), ((1, 0),), (1, 0)),
+        lambda: Clutter((), ((0, 1),), (0, 2)),
+        lambda: Classes(((0, 1), (1, 2)), 2),
+        lambda: Classes(((0, 1), ()), 2),
+        lambda: Classes(((0,), (1,)), 3),
+        lambda: Classes(((0,), (-1,)), 2),
+    ],
+)
+def test_what_is_no_clutter_and_no_classes_is_refused(make):
+    with pytest.raises(ValueError, match="no cl"):
+        make()
 
 
 @pytest.mark.parametrize("parts", [((0,), (0, 1), (1,)), ((), (0, 1), ()), ((), (0, 1), (2,))])
@@ -117,14 +172,32 @@ def test_what_is_no_cut_is_refused(parts):
 
 @given(st.integers(3, 6), st.integers(2, 4), seeds)
 def test_cuts_found_are_passed_by_as_much_as_is_said(d, k, seed):
-    subsets = SubsetFamily(d, k)
-    point = np.random.default_rng(seed).random(len(subsets))
+    subsets, rng = SubsetFamily(d, k), np.random.default_rng(seed)
+    point = rng.random(len(subsets)) * (rng.random(len(subsets)) < 0.7)
     point[:d] = 1.0
     sets = Sets(subsets, np.arange(d, len(subsets)))
-    for passed in passed_cuts(subsets, point, 1e-3):
-        amount = sets.coefficients([passed.cut])[0] @ point[d:] - passed.cut.limit
-        assert amount == pytest.approx(passed.amount, abs=1e-9)
+    found = [(one.cut, one.amount) for one in passed_cuts(subsets, point, 1e-3)]
+    found += passed_clutters(subsets, point, 1e-3, seed) + passed_classes(subsets, point, 1e-3, seed)
+    for cut, said in found:
+        amount = sets.coefficients([cut])[0] @ point[d:] - cut.limit
+        assert amount == pytest.approx(said, abs=1e-9)
         assert amount >= 1e-3
+
+
+def test_a_point_that_keeps_all_cuts_may_pass_a_clutter():
+    """Half of two edges and their triangles: an edge more than fits, and only a clutter says so."""
+    subsets = SubsetFamily(4, 3)
+    point = np.zeros(len(subsets))
+    for columns, value in {(0, 1): 1.0, (2, 3): 0.5, (0, 2, 3): 0.5, (1, 2, 3): 0.5}.items():
+        point[subsets.index(columns)] = value
+    for columns in ((0,), (1,), (2,), (3,)):
+        point[subsets.index(columns)] = 1.0
+    for columns in ((0, 2), (0, 3), (1, 2), (1, 3)):
+        point[subsets.index(columns)] = 0.5
+    clutter = Clutter((0, 1), ((2, 3),), (0,))
+    row = Sets(subsets, np.arange(4, len(subsets))).coefficients([clutter])[0]
+    assert row @ point[4:] - clutter.limit == pytest.approx(0.5)
+    assert max(amount for _, amount in passed_clutters(subsets, point, 1e-3, 0)) >= 0.5 - 1e-9
 
 
 # --- bounds ----------------------------------------------------------------------------------------------------
@@ -144,6 +217,12 @@ def test_weights_of_complete_sets_add_up_to_the_score_of_a_tree(d, k, seed, kind
             if score > -inf:
                 total = sum(weights[s] for s in complete_sets(cliques, k))
                 assert total == pytest.approx(score, rel=1e-9, abs=1e-9 * max(1.0, np.abs(gains[gains > -inf]).max()))
+
+
+@given(st.integers(1, 6), st.integers(1, 6), seeds)
+def test_gains_and_weights_are_two_ways_to_say_the_same(d, k, seed):
+    subsets, gains = SubsetFamily(d, k), gains_like("normal", d, k, seed)
+    assert gains_of_weights(subsets, moebius_weights(subsets, gains)) == pytest.approx(gains, abs=1e-9)
 
 
 @given(st.integers(1, 6), st.integers(1, 6), seeds, kinds)
@@ -194,7 +273,7 @@ def test_a_bound_that_is_cut_short_holds(d, k, seed, kind, rounds):
 @pytest.mark.parametrize("seed", range(20))
 def test_branching_closes_what_cuts_leave_open(seed, monkeypatch):
     """Without the search for cuts, edges alone tell the trees apart."""
-    monkeypatch.setattr("isde.tree_solvers.relaxation.passed_cuts", lambda subsets, point, least: [])
+    monkeypatch.setattr("isde.tree_solvers.relaxation._Search._passed", lambda search, point, least: [])
     weights = moebius_weights(SubsetFamily(4, 3), gains_like("normal", 4, 3, seed))
     found, best = upper_bound(weights, 4, 3), best_weight(4, 3, weights)
     assert found.value >= best - 1e-12
@@ -224,7 +303,7 @@ def test_the_authors_scores_of_levine13_are_bounded_by_the_best_tree(k, best):
 
 @st.composite
 def steps(draw, d, k, depth=2):
-    some = tuple(draw(st.lists(cuts(d, k), max_size=4)))
+    some = tuple(draw(st.lists(any_cuts(d, k), max_size=4)))
     prices = np.array(draw(st.lists(st.integers(0, 1 << 20), min_size=len(some), max_size=len(some))), dtype=np.int64)
     n_rest = draw(st.integers(0, 2)) if depth else 0
     edge = draw(st.sampled_from(list(combinations(range(d), 2)))) if n_rest == 2 else None
@@ -280,6 +359,14 @@ def slow_bound(subsets, weights, witness):
         )
 
     return bound_of(witness.first, closed({s for s in by_set if len(s) > 1}), set())
+
+
+@given(st.data(), st.integers(2, 5), st.integers(2, 5))
+def test_a_file_keeps_every_kind_of_cut(data, d, k):
+    witness = TreeWitness(data.draw(steps(d, min(d, k))), 0.5, bits=18)
+    again = from_plain(json.loads(json.dumps(as_plain(witness))))
+    assert as_plain(again) == as_plain(witness)
+    assert again.first.cuts == witness.first.cuts
 
 
 def test_prices_below_zero_prove_nothing():

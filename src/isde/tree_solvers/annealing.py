@@ -22,7 +22,7 @@ from isde.engine.jit import loop, part
 from isde.solvers import select_partition
 from isde.subsets import binomials
 from isde.tree_solvers import forest
-from isde.tree_solvers.moebius import moebius_weights
+from isde.tree_solvers.moebius import gains_of_weights, moebius_weights
 from isde.tree_solvers.problem import TreeProblem, TreeTask
 from isde.tree_solvers.solver import Found
 from isde.trees import Edge, tree_of_edges
@@ -33,6 +33,12 @@ STEPS_PER_PAIR = 5000
 
 HOT, COLD = 1.0, 0.01
 """Temperatures of a run at its start and end, in gains of the average edge of the best forest."""
+
+LED_STEPS_PER_PAIR, WARM, COOL = 2000, 0.3, 0.03
+"""Of a run that is led: its steps, the temperature at its start, and that at the start of the run after it."""
+
+LEADING = 0.3
+"""What an edge costs that the point has nothing of, in the same unit."""
 
 SEED = 15
 
@@ -68,6 +74,25 @@ def best_edges(problem: TreeProblem) -> tuple[Edge, ...]:
     return min(found, key=lambda edges: (-found[edges], len(edges), edges))
 
 
+def led(problem: TreeProblem, start: Sequence[Edge], point: NDArray[np.float64], seed: int) -> tuple[Edge, ...]:
+    """The best tree of a short run that a point of a linear program leads: an edge costs what the point has not of it.
+
+    From there a run by the gains alone, too cold to go far.
+    """
+    pairs, temperature = problem.subsets.of_size(2), _temperature(problem)
+    costs = np.zeros(len(problem.subsets))
+    costs[pairs] = LEADING * temperature * (1.0 - point[pairs])
+    gains = problem.gains - gains_of_weights(problem.subsets, costs)
+    met = _walk(problem, start, _steps(problem, LED_STEPS_PER_PAIR), temperature, seed, gains, WARM)
+    met = _walk(problem, met, _steps(problem, LED_STEPS_PER_PAIR // 2), temperature, seed, problem.gains, COOL)
+    return _walk(problem, met, 0, temperature, seed, problem.gains)
+
+
+def _steps(problem: TreeProblem, per_pair: int) -> int:
+    d = problem.subsets.n_columns
+    return per_pair * (d * (d - 1) // 2)
+
+
 def _starts(problem: TreeProblem) -> list[tuple[Edge, ...]]:
     """The best forest, as far as columns may stand alone, the best partition, and columns alone."""
     blocks = select_partition(problem.scores).partition
@@ -89,12 +114,19 @@ def _temperature(problem: TreeProblem) -> float:
 
 def _run(problem: TreeProblem, start: Sequence[Edge], temperature: float, seed: int) -> tuple[Edge, ...]:
     """The best graph that a run meets, then all that single edges still gain there."""
-    d = problem.subsets.n_columns
-    met = _walk(problem, start, STEPS_PER_PAIR * (d * (d - 1) // 2), temperature, seed)
-    return _walk(problem, met, 0, temperature, seed)
+    met = _walk(problem, start, _steps(problem, STEPS_PER_PAIR), temperature, seed, problem.gains)
+    return _walk(problem, met, 0, temperature, seed, problem.gains)
 
 
-def _walk(problem: TreeProblem, start: Sequence[Edge], n_steps: int, temperature: float, seed: int) -> tuple[Edge, ...]:
+def _walk(
+    problem: TreeProblem,
+    start: Sequence[Edge],
+    n_steps: int,
+    temperature: float,
+    seed: int,
+    gains: NDArray[np.float64],
+    hot: float = HOT,
+) -> tuple[Edge, ...]:
     d, k = problem.subsets.n_columns, problem.subsets.max_size
     joined = np.zeros((d, d), dtype=np.bool_)
     for a, b in start:
@@ -105,11 +137,11 @@ def _walk(problem: TreeProblem, start: Sequence[Edge], n_steps: int, temperature
     uses = np.zeros(len(problem.subsets), dtype=np.int64)
     for term, sign in tree_of_edges(d, start).terms:
         uses[problem.subsets.index(term)] += sign
-    finite = problem.gains[np.isfinite(problem.gains)]
+    finite = gains[np.isfinite(gains)]
     penalty = 1.0 + 4.0 * float(np.abs(finite).max(initial=0.0))
     found, scratch = np.zeros((d, d), dtype=np.bool_), np.zeros((4, d + k + 2), dtype=np.int64)
-    table = (problem.gains, np.asarray(problem.subsets.offsets), binomials(d, k))
-    heat = (n_steps, HOT * temperature, COLD * temperature, seed)
+    table = (gains, np.asarray(problem.subsets.offsets), binomials(d, k))
+    heat = (n_steps, hot * temperature, COLD * temperature, seed)
     _anneal(k, *table, joined, neighbours, degrees, uses, penalty, *heat, found, scratch)
     return tuple((int(a), int(b)) for a, b in np.argwhere(np.triu(found)))
 

@@ -19,7 +19,7 @@ cliques of three the triangles at that column form a forest on its neighbours (l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
 
@@ -27,6 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.subsets import Subset, SubsetFamily
+from isde.tree_solvers import classes, clutters
+from isde.tree_solvers.classes import Classes
+from isde.tree_solvers.clutters import Clutter
+
+Entries = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]
+
+CUTS_AT_ONCE = 128
+"""Coefficients are computed for, to bound the memory."""
 
 
 @dataclass(frozen=True)
@@ -48,23 +56,38 @@ class Cut:
         return 0 if self.base else len(self.columns) - len(self.held)
 
 
+AnyCut = Cut | Clutter | Classes
+
+
 class Sets:
     """The sets of columns that are variables, as a matrix of members, and the coefficients that cuts give them."""
 
     def __init__(self, subsets: SubsetFamily, positions: NDArray[np.intp]) -> None:
         self.positions, self.n_columns, self.max_size = positions, subsets.n_columns, subsets.max_size
         members = subsets.padded_members(positions)
-        filled = members >= 0
+        self._members, filled = members.astype(np.int64), members >= 0
         self.sizes = filled.sum(axis=1, dtype=np.int8)
         # Products of float32 matrices are fast, and exact for counts.
         self._holds = np.zeros((subsets.n_columns, len(positions)), dtype=np.float32)
         self._holds[members[filled], np.nonzero(filled)[0]] = 1
 
-    def entries(self, cuts: Sequence[Cut]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+    def entries(self, cuts: Sequence[AnyCut]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
         """The coefficients that are not 0, all terms on the left side: number of the cut, of the set, and its value.
 
-        By cuts, and for each by sets.
+        By cuts.
         """
+        parts = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64))]
+        for kind, entries in ((Cut, self._of_cuts), (Clutter, self._of_clutters), (Classes, self._of_classes)):
+            numbers = np.array([number for number, cut in enumerate(cuts) if isinstance(cut, kind)], dtype=np.intp)
+            for start in range(0, len(numbers), CUTS_AT_ONCE):
+                some = numbers[start : start + CUTS_AT_ONCE]
+                for rows, columns, values in entries([cuts[number] for number in some.tolist()]):
+                    parts.append((some[rows], columns, values))
+        rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.argsort(rows, kind="stable")
+        return rows[order], columns[order], values[order]
+
+    def _of_cuts(self, cuts: Sequence[Cut]) -> Iterator[Entries]:
         in_base, in_columns, in_held = (
             (_rows(self.n_columns, part) @ self._holds).astype(np.int8)
             for part in ([c.base for c in cuts], [c.columns for c in cuts], [c.held for c in cuts])
@@ -76,9 +99,24 @@ class Sets:
         taken = (n_base[rows] > 0) & (inside == 1) & (in_held[rows, columns] == 0)
         values = moebius_of_excess(self.max_size)[n_held[rows], inside] - taken
         some = values != 0
-        return rows[some], columns[some], values[some]
+        yield rows[some], columns[some], values[some]
 
-    def coefficients(self, cuts: Sequence[Cut]) -> NDArray[np.int64]:
+    def _of_clutters(self, cuts: Sequence[Clutter]) -> Iterator[Entries]:
+        for places, members in self._by_size():
+            rows, columns, values = clutters.coefficients_of(cuts, members, self.n_columns)
+            yield rows, places[columns], values
+
+    def _of_classes(self, cuts: Sequence[Classes]) -> Iterator[Entries]:
+        for places, members in self._by_size():
+            rows, columns, values = classes.coefficients_of(cuts, members, self.n_columns)
+            yield rows, places[columns], values
+
+    def _by_size(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
+        for size in range(2, self.max_size + 1):
+            places = np.flatnonzero(self.sizes == size)
+            yield places, self._members[places, :size]
+
+    def coefficients(self, cuts: Sequence[AnyCut]) -> NDArray[np.int64]:
         """The same as a matrix, a row for each cut."""
         matrix = np.zeros((len(cuts), len(self.positions)), dtype=np.int64)
         rows, columns, values = self.entries(cuts)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.subsets import SubsetFamily
-from isde.tree_solvers.cuts import Cut, Sets
+from isde.tree_solvers.cuts import AnyCut, Sets
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class LinearProgram:
     def __init__(self, subsets: SubsetFamily, sets: Sets, weights: Floats, complete: NDArray[np.bool_]) -> None:
         import highspy
 
-        self._subsets, self.sets, self.cuts = subsets, sets, list[Cut]()
+        self._subsets, self.sets, self.cuts = subsets, sets, list[AnyCut]()
         self._highs: Any = highspy.Highs()
         self._infinity, self._optimal = highspy.kHighsInf, highspy.HighsModelStatus.kOptimal
         options = {"output_flag": False, "threads": 1, "solver": "simplex", "random_seed": 0}
@@ -43,7 +43,7 @@ class LinearProgram:
         self._unit = 2.0 ** np.floor(np.log2(np.abs(weights).max(initial=0.0) or 1.0))
         self._highs.changeColsCost(n, np.arange(n, dtype=np.int32), -weights / self._unit)
 
-    def add(self, cuts: Sequence[Cut]) -> None:
+    def add(self, cuts: Sequence[AnyCut]) -> None:
         which, columns, values = self.sets.entries(cuts)
         starts = np.searchsorted(which, np.arange(len(cuts)))
         self._highs.addRows(
@@ -56,6 +56,14 @@ class LinearProgram:
             values.astype(np.float64),
         )
         self.cuts.extend(cuts)
+
+    def passed(self, cuts: Sequence[AnyCut], values: Floats, least: float) -> list[AnyCut]:
+        """Those cuts that are new, and that the values of the sets pass by so much."""
+        present = set(self.cuts)
+        new = [cut for cut in dict.fromkeys(cuts) if cut not in present]
+        rows, columns, coefficients = self.sets.entries(new)
+        sums = np.bincount(rows, coefficients * values[columns], minlength=len(new))
+        return [cut for cut, total in zip(new, sums.tolist(), strict=True) if total - cut.limit >= least / 2]
 
     def enter(self, positions: NDArray[np.intp], weights: Floats) -> None:
         """Let more sets be complete."""
@@ -77,13 +85,24 @@ class LinearProgram:
 
     def solve(self) -> tuple[Floats, Floats, Floats]:
         """The values of the sets, what is left of their weights after the cuts are paid, and the prices of the cuts."""
-        self._highs.run()
-        solution = self._highs.getSolution()
-        if self._highs.getModelStatus() != self._optimal or not (solution.value_valid and solution.dual_valid):
+        if not self._run():
+            self._highs.clearSolver()  # now and then the last solution is no good start
+        if not (self._is_solved or self._run()):
             raise NotSolved(f"HiGHS: {self._highs.modelStatusToString(self._highs.getModelStatus())}")
+        solution = self._highs.getSolution()
         left, prices = np.array(solution.col_dual), np.array(solution.row_dual)
         # HiGHS minimizes here: of a maximum, some of its methods give prices of the other sign.
         return np.array(solution.col_value), -left * self._unit, -prices * self._unit
+
+    def _run(self) -> bool:
+        self._highs.run()
+        return self._is_solved
+
+    @property
+    def _is_solved(self) -> bool:
+        solution = self._highs.getSolution()
+        is_optimal = self._highs.getModelStatus() == self._optimal
+        return bool(is_optimal and solution.value_valid and solution.dual_valid)
 
     def forget_slack_rows(self, prices: Floats) -> None:
         """Leave out the cuts that hold by far, if these are many: a row costs time in each solution."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import inf
 
-from isde.tree_solvers.annealing import best_edges
+from isde.tree_solvers.annealing import best_edges, led
 from isde.tree_solvers.moebius import moebius_weights
 from isde.tree_solvers.problem import TreeProblem, TreeTask
 from isde.tree_solvers.relaxation import Limits, upper_bound
@@ -34,7 +34,8 @@ def best(problem: TreeProblem) -> Found:
     annealed = best_edges(problem)
     known = annealed if problem.gain(annealed) > -inf else None
     weights = moebius_weights(problem.subsets, problem.gains)
-    bound = upper_bound(weights, problem.subsets.n_columns, problem.subsets.max_size, known, LIMITS)
+    d, k = problem.subsets.n_columns, problem.subsets.max_size
+    bound = upper_bound(weights, d, k, known, LIMITS, lambda edges, point, seed: led(problem, edges, point, seed))
     edges = max(annealed, bound.edges, key=problem.gain)
     gain = problem.gain(edges)
     if gain == -inf:

@@ -11,7 +11,7 @@ HiGHS computes in floating point, and is not believed: the bound is what the pri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import combinations
@@ -23,15 +23,19 @@ from numpy.typing import NDArray
 
 from isde.selection import PROOF_TOLERANCE
 from isde.subsets import Subset, SubsetFamily
-from isde.tree_solvers.cuts import Cut, Sets
+from isde.tree_solvers.class_separation import passed_classes
+from isde.tree_solvers.clutter_separation import passed_clutters
+from isde.tree_solvers.cuts import AnyCut, Cut, Sets
 from isde.tree_solvers.linear_program import LinearProgram, NotSolved
 from isde.tree_solvers.pricing import Facets
-from isde.tree_solvers.rounding import rounded
+from isde.tree_solvers.rounding import near, rounded
 from isde.tree_solvers.separation import passed_cuts
 from isde.tree_solvers.witness import LARGEST_SUM, Integers, Ledger, Mask, Step, TreeWitness, bits_for, verify
 from isde.trees import Edge, chordal_cliques
 
 Floats = NDArray[np.float64]
+Improve = Callable[[Sequence[Edge], Floats, int], Sequence[Edge]]
+"""From a tree, the point of a linear program that it is near to, and a seed to a tree that may be better."""
 
 CUTS_PER_ROUND = 400
 PASSED = (1e-3, 1e-5, 1e-7)
@@ -47,10 +51,20 @@ SETS_PER_ROUND = 1000
 ROUNDS_PER_PRICING = 5
 """Sets that are not in the linear program are priced as often as this."""
 
-ROUNDS_PER_TREE = 10
+AHEAD, FEW = 0.3, 20
+"""Cuts are looked for that a point on the way from those before to the solution passes: they go deeper. Where so few
+are found, that the solution itself passes."""
+
+CLOSING = 0.25
+"""The last part of the seconds, when no cuts are added while sets are lacking."""
+
+PATIENCE, SLOW = 12, 0.8
+"""A gap that so many solutions leave above such a share of what it was is left to branching."""
+
+ROUNDS_PER_TREE = 4
 """A tree near the solution is looked for as often as this."""
 
-WORTHWHILE = 0.3
+WORTHWHILE = 0.1
 """Of the sets, that a known tree must rule out before the program is made smaller."""
 
 
@@ -85,6 +99,7 @@ def upper_bound(
     max_size: int,
     known: Iterable[Sequence[int]] | None = None,
     limits: Limits | None = None,
+    improve: Improve | None = None,
 ) -> Bound:
     """A bound for the weight of every tree with cliques of at most `max_size` columns.
 
@@ -98,7 +113,7 @@ def upper_bound(
     (1.75, ((0, 1), (1, 2)), 1.75)
     """
     subsets = SubsetFamily(n_columns, max_size)
-    search = _Search(subsets, weights, limits or Limits())
+    search = _Search(subsets, weights, limits or Limits(), improve)
     search.consider([(min(edge), max(edge)) for edge in known or ()])
     first = search.run()
     witness = TreeWitness(first.as_step(), search.weight, search.ledger.bits)
@@ -112,8 +127,10 @@ class _Node:
 
     open_: Mask
     complete: tuple[Edge, ...]
-    cuts: list[Cut]  # to start with; in the end, those of the last linear program
-    proved: list[tuple[tuple[Cut, ...], Integers]] = field(default_factory=list)  # cuts and prices, one after another
+    cuts: list[AnyCut]  # to start with; in the end, those of the last linear program
+    proved: list[tuple[tuple[AnyCut, ...], Integers]] = field(
+        default_factory=list
+    )  # cuts and prices, one after another
     bound: int = LARGEST_SUM  # in units of the ledger
     edge: Edge | None = None  # to branch by
     rest: tuple[_Node, ...] = ()
@@ -132,13 +149,14 @@ class _Priced:
     """Prices, and what they prove for all sets, those that are not in the linear program among them."""
 
     bound: int
-    cuts: list[Cut]
+    cuts: list[AnyCut]
     prices: Floats
     entering: NDArray[np.intp]  # positions of sets that should be in it
 
 
 class _Search:
-    def __init__(self, subsets: SubsetFamily, weights: Floats, limits: Limits) -> None:
+    def __init__(self, subsets: SubsetFamily, weights: Floats, limits: Limits, improve: Improve | None) -> None:
+        self._improve = improve or (lambda edges, point, seed: edges)
         self.subsets, self.weights, self.limits = subsets, weights, limits
         self.ledger = Ledger(subsets, weights, bits_for(subsets, weights))
         self.facets = Facets(subsets)
@@ -146,6 +164,7 @@ class _Search:
         self.weight = self._weigh(())
         self.rounds = self.branches = 0
         self._end = process_time() + limits.seconds
+        self._late = process_time() + (1 - CLOSING) * limits.seconds
         # A quarter of what counts as proved, or what sums in floating point can tell.
         self._tolerance = max(PROOF_TOLERANCE / 4, 1e-12 * float(np.abs(weights[weights > -inf]).max()))
 
@@ -156,6 +175,11 @@ class _Search:
     @property
     def _is_over(self) -> bool:
         return self.rounds >= self.limits.rounds or process_time() > self._end
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether sets that are lacking come before cuts: what is proved without them is much less."""
+        return process_time() > self._late
 
     def consider(self, edges: Sequence[Edge]) -> None:
         """Keep a tree that is better than the best one known; what is no tree is passed over."""
@@ -184,7 +208,8 @@ class _Search:
         if self.subsets.max_size == 1:
             self._note(first, [], np.empty(0))
             return first
-        self.consider(rounded(self.subsets, self.weights, np.zeros(len(self.subsets))))
+        if not self.edges:
+            self.consider(rounded(self.subsets, self.weights, np.zeros(len(self.subsets))))
         self._tighten(first)
         waiting, number = [(-first.bound, 0, first)], 0
         while waiting and not self._is_over and self.branches < self.limits.branches:
@@ -215,8 +240,9 @@ class _Search:
     def _tighten(self, node: _Node) -> None:
         """Add cuts and sets to the linear program of a node until it proves enough, or neither is found."""
         program = self._program(node)
-        thresholds = list(PASSED)
-        cuts, prices, point = list[Cut](), np.empty(0), np.zeros(len(self.subsets))
+        thresholds, center = list(PASSED), self._known_point()
+        gaps: list[float] = []  # after each solution
+        cuts, prices, point = list[AnyCut](), np.empty(0), np.zeros(len(self.subsets))
         lowest: _Priced | None = None
         while True:
             try:
@@ -230,21 +256,29 @@ class _Search:
             if self._is_over:
                 break
             is_low = solved <= self.weight + self._tolerance / 2
+            gaps.append(solved - self.weight)
+            has_all = len(values) >= node.open_.sum()  # otherwise the gap says nothing yet
+            if has_all and self._is_slow(gaps) and self._most_split(point) is not None:
+                break
             if (solved + left < self.weight).sum() > WORTHWHILE * len(values):
                 before = node.open_.sum()
                 self._note(node, cuts, prices)
                 program.keep(node.open_[program.sets.positions - self.subsets.n_columns])
                 if node.open_.sum() < before:
                     continue
-            present = set(cuts)
-            passed = [] if is_low else passed_cuts(self.subsets, point, thresholds[0])
-            new = [one.cut for one in passed if one.cut not in present][:CUTS_PER_ROUND]
+            new = list[AnyCut]()
+            if not (is_low or (self._is_late and not has_all)):
+                center = AHEAD * point + (1 - AHEAD) * center
+                new = program.passed(self._passed(center, thresholds[0]), values, thresholds[0])
+                if len(new) < FEW:
+                    center = point
+                    new = program.passed(self._passed(point, thresholds[0]), values, thresholds[0])
             if not new or self.rounds % ROUNDS_PER_PRICING == 0:
                 priced = self._priced(node, program, cuts, prices)
                 lowest = priced if lowest is None or priced.bound < lowest.bound else lowest
                 if priced.entering.size:
                     program.enter(priced.entering, self.weights[priced.entering])
-                elif not new and (is_low or len(thresholds) == 1):
+                elif not new and (is_low or self._is_late or len(thresholds) == 1):
                     break
                 elif not new:
                     thresholds.pop(0)
@@ -254,7 +288,19 @@ class _Search:
         if lowest is not None:
             self._note(node, lowest.cuts, lowest.prices)
         self._note(node, cuts, prices)  # where sets are lacking that is not always the lower bound
-        node.cuts, node.edge = cuts, self._most_split(point, node)
+        node.cuts, node.edge = cuts, self._most_split(point)
+
+    def _passed(self, point: Floats, least: float) -> list[AnyCut]:
+        """Cuts that a point passes, the deepest of them."""
+        cuts = [one.cut for one in passed_cuts(self.subsets, point, least)][:CUTS_PER_ROUND]
+        clutters = passed_clutters(self.subsets, point, least, self.rounds)
+        classes = passed_classes(self.subsets, point, least, self.rounds)
+        return [*cuts, *(cut for cut, _ in clutters), *(cut for cut, _ in classes)]
+
+    def _is_slow(self, gaps: Sequence[float]) -> bool:
+        """Whether telling trees apart by an edge does more than further cuts would."""
+        is_late = len(gaps) > PATIENCE and self.branches < self.limits.branches
+        return is_late and gaps[-1] > SLOW * gaps[-1 - PATIENCE]
 
     def _program(self, node: _Node) -> LinearProgram:
         """To start with, all sets where these are few, else the pairs and what is complete in the known tree."""
@@ -270,7 +316,7 @@ class _Search:
         program.add(node.cuts)
         return program
 
-    def _priced(self, node: _Node, program: LinearProgram, cuts: list[Cut], prices: Floats) -> _Priced:
+    def _priced(self, node: _Node, program: LinearProgram, cuts: list[AnyCut], prices: Floats) -> _Priced:
         """What prices prove for all sets, and those that ask for more than their subsets can pay, the dearest first."""
         outside = node.open_.copy()
         outside[program.sets.positions - self.subsets.n_columns] = False
@@ -283,7 +329,7 @@ class _Search:
         dearest = places[np.argsort(-lacking[places], kind="stable")[:SETS_PER_ROUND]]
         return _Priced(bound, cuts, prices, dearest + self.subsets.n_columns)
 
-    def _in_integers(self, cuts: Sequence[Cut], prices: Floats) -> tuple[tuple[Cut, ...], Integers]:
+    def _in_integers(self, cuts: Sequence[AnyCut], prices: Floats) -> tuple[tuple[AnyCut, ...], Integers]:
         """The cuts that have a price, and the prices; none where they leave 64 bits: that proves something as well."""
         fine = np.ldexp(np.maximum(prices, 0.0), self.ledger.bits)
         whole = np.rint(fine if fine.sum() < LARGEST_SUM else np.zeros(len(fine))).astype(np.int64)
@@ -291,7 +337,7 @@ class _Search:
             whole[:] = 0
         return tuple(cut for cut, price in zip(cuts, whole.tolist(), strict=True) if price > 0), whole[whole > 0]
 
-    def _note(self, node: _Node, cuts: Sequence[Cut], prices: Floats) -> None:
+    def _note(self, node: _Node, cuts: Sequence[AnyCut], prices: Floats) -> None:
         """What prices prove of the node's trees, and the sets that are still open after that."""
         proof = self._in_integers(cuts, prices)
         bound, left = self.ledger.prove(*proof, node.open_, node.complete)
@@ -316,13 +362,19 @@ class _Search:
         point[sets.positions] = values
         return point
 
+    def _known_point(self) -> Floats:
+        """The best tree known, as a point."""
+        point = np.zeros(len(self.subsets))
+        point[[self.subsets.index(one) for one in self._complete(self.edges)]] = 1.0
+        return point
+
     def _look_for_tree(self, point: Floats) -> None:
         """The point itself where it is nearly whole, and now and then a tree near it."""
         self.consider([(int(a), int(b)) for a, b in self.subsets.members(2)[point[self._pairs] > 0.5]])
         if self.rounds % ROUNDS_PER_TREE == 0:
-            self.consider(rounded(self.subsets, self.weights, point))
+            self.consider(self._improve(near(self.subsets, self.weights, point), point, self.rounds))
 
-    def _most_split(self, point: Floats, node: _Node) -> Edge | None:
+    def _most_split(self, point: Floats) -> Edge | None:
         """The edge that the point is least decided about; None where it is decided about all."""
         pairs = point[self._pairs]
         split = np.minimum(pairs, 1 - pairs)

@@ -63,20 +63,27 @@ class Growing:
         return False
 
 
-def rounded(
-    subsets: SubsetFamily, weights: NDArray[np.float64], point: NDArray[np.float64], least: float = 0.0
-) -> tuple[Edge, ...]:
+def rounded(subsets: SubsetFamily, weights: NDArray[np.float64], point: NDArray[np.float64]) -> tuple[Edge, ...]:
     """The edges of a tree: those of the point, by its values, as far as each may come, then steps that gain most."""
-    pairs = [(int(a), int(b)) for a, b in subsets.members(2)] if subsets.max_size > 1 else []
+    graph = Growing(subsets, weights, near(subsets, weights, point))
+    climb(graph, _pairs(subsets))
+    return graph.edges
+
+
+def near(subsets: SubsetFamily, weights: NDArray[np.float64], point: NDArray[np.float64]) -> tuple[Edge, ...]:
+    """The edges of a tree: those of the point, by its values, as far as each may come."""
+    pairs, graph = _pairs(subsets), Growing(subsets, weights)
     values = point[subsets.n_columns :][: len(pairs)]
-    graph = Growing(subsets, weights)
     for place in np.argsort(-values, kind="stable").tolist():
-        if values[place] <= least:
+        if values[place] <= 0.0:
             break
         if graph.may_toggle(pairs[place]):
             graph.toggle(pairs[place])
-    climb(graph, pairs)
     return graph.edges
+
+
+def _pairs(subsets: SubsetFamily) -> list[Edge]:
+    return [(int(a), int(b)) for a, b in subsets.members(2)] if subsets.max_size > 1 else []
 
 
 def climb(graph: Growing, pairs: list[Edge]) -> None:

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isde.subsets import SubsetFamily
-from isde.tree_solvers.cuts import Cut, Sets
+from isde.tree_solvers.cuts import AnyCut, Cut, Sets
 from isde.tree_solvers.moebius import positions_within
 from isde.trees import Edge
 
@@ -39,7 +40,7 @@ class PricesTooLarge(Exception):
 class Step:
     """Cuts and their prices, and how the proof goes on with the sets they leave."""
 
-    cuts: tuple[Cut, ...]
+    cuts: tuple[AnyCut, ...]
     prices: Integers  # of the cuts, in units of 2^-bits nats, none negative
     edge: Edge | None = None  # that the rest tells apart: first the trees without it, then those with it
     rest: tuple[Step, ...] = ()  # none: the bound is that of these prices; one: goes on; two: by the edge
@@ -115,7 +116,7 @@ class Ledger:
         return float(np.ldexp(float(units), -self.bits))
 
     def prove(
-        self, cuts: Iterable[Cut], prices: Integers, open_: Mask, complete: Iterable[Edge]
+        self, cuts: Iterable[AnyCut], prices: Integers, open_: Mask, complete: Iterable[Edge]
     ) -> tuple[int, Integers]:
         """The bound for trees that hold the complete edges and sets that are open, and what is left of the weights."""
         cuts = list(cuts)
@@ -123,12 +124,14 @@ class Ledger:
             raise PricesTooLarge
         left, bound = self.values.copy(), self.alone
         bound += sum(price * cut.limit for cut, price in zip(cuts, prices.tolist(), strict=True))
-        small = np.array([self._is_small(cut) for cut in cuts], dtype=np.bool_)
-        for number in np.flatnonzero(small).tolist():  # there are thousands of these, with two coefficients each
-            cut = cuts[number]
-            left[self.place(sorted(cut.base + cut.columns))] -= prices[number]
-            left[self.place(sorted(set(cut.base + cut.columns) - set(cut.held)))] += prices[number]
-        others = np.flatnonzero(~small)
+        larger = []
+        for number, cut in enumerate(cuts):
+            if self._is_small(cut):  # there are thousands of these, with two coefficients each
+                left[self.place(sorted(cut.base + cut.columns))] -= prices[number]
+                left[self.place(sorted(set(cut.base + cut.columns) - set(cut.held)))] += prices[number]
+            else:
+                larger.append(number)
+        others = np.array(larger, dtype=np.intp)
         for start in range(0, len(others), CUTS_AT_ONCE):
             some = others[start : start + CUTS_AT_ONCE]
             rows, places, values = self.sets.entries([cuts[number] for number in some.tolist()])
@@ -168,8 +171,10 @@ class Ledger:
         """Where a set stands among all of them."""
         return self.subsets.index(columns) - self.subsets.n_columns
 
-    def _is_small(self, cut: Cut) -> bool:
+    def _is_small(self, cut: AnyCut) -> TypeGuard[Cut]:
         """Whether it says: a set is complete only if it is without one of its columns."""
+        if not isinstance(cut, Cut):
+            return False
         return len(cut.held) == 1 < len(cut.columns) == 2 and 0 < len(cut.base) <= self.subsets.max_size - 2
 
     def closed(self, open_: Mask) -> Mask:
