@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -35,7 +36,7 @@ EXHAUSTIVE, SCREENED = "exhaustive", "screened"
 CHARGED = 0.5
 """The share of what is charged that a link has to gain."""
 
-GROWING = 100
+GROWING = 30
 """Links, and sets that grow, for each column."""
 
 SCORED = 1000
@@ -208,6 +209,7 @@ def promises(scores: SubsetScores, candidates: Rows) -> Vector:
     size, subsets = candidates.shape[1], scores.subsets
     gains = np.append(np.nan_to_num(scores.gains, nan=-np.inf), -np.inf)  # the last one is for what is not here, -1
 
+    @cache
     def gain(columns: tuple[int, ...]) -> Vector:
         return gains[subsets.find(candidates[:, columns])]
 
