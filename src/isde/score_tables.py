@@ -17,7 +17,7 @@ import numpy as np
 from isde import memory
 from isde.arrays import Matrix
 from isde.data.words import in_braces
-from isde.errors import PartialWarning, warn
+from isde.errors import CheckpointError, PartialWarning, warn
 from isde.marginals.marginal import SubsetScorer
 from isde.progress import Advance, progress_bar, say
 from isde.run.clusters import choose_executor
@@ -292,6 +292,7 @@ def _by_split(
     for task in tasks:
         if task.chunk.model == model and task.key in finished:
             found = store.get(task.key)
+            _check_found(task, found, len(subsets))
             here = task.split, found.positions
             scores[here], bandwidths[here], unsettled[here] = found.scores, found.bandwidths, found.unsettled
     no_error = np.full(len(subsets), np.nan)
@@ -300,6 +301,14 @@ def _by_split(
         SubsetScores(subsets, score, bandwidth, no_error, tuple(names), edge)
         for score, bandwidth, edge in zip(scores, bandwidths, columns, strict=True)
     ]
+
+
+def _check_found(task: Task, found: ChunkScores, n_subsets: int) -> None:
+    """Raise `CheckpointError` for what cannot be the scores of a task: nobody else's numbers become its own."""
+    content = task.chunk.content
+    in_place = not isinstance(content, range) or np.array_equal(found.positions, np.array(content))
+    if not in_place or not found.are_sound(task.chunk.n_subsets, np.ones(n_subsets, dtype=bool)):
+        raise CheckpointError(f"What the run holds for chunk {task.key} was not scored by isde: give another folder.")
 
 
 def with_columns(scores: SubsetScores, alone: SubsetScores) -> SubsetScores:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from isde.arrays import FrozenArrays, Matrix, Vector
-from isde.contents import Layout, check_sum, covariances, places, shares
+from isde.contents import Layout, check_reach, check_sum, covariances, places, shares
 from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.gaussian import GaussianBlock
 from isde.marginals.marginal import SavedBlock, WithoutBandwidth, checked_columns
@@ -74,3 +74,4 @@ class MixtureBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
 
     def check(self) -> None:
         check_sum(self.weights)
+        check_reach(self.means, self.covariances)

@@ -64,8 +64,25 @@ class Manifest:
             raise ValueError("it differs from its checksum")
         if saved["format"] != FORMAT:
             raise ValueError(f"its format is {saved['format']!r}, this isde knows {FORMAT}")
+        _check_kinds(**content)
         sizes, splits = tuple(content["max_block_sizes"]), tuple(content["splits"])
         return cls(content["facts"], sizes, splits, content["seed"], content["machine"])
+
+
+def _check_kinds(facts: Any, max_block_sizes: Any, splits: Any, seed: Any, machine: Any) -> None:
+    """Raise ValueError unless each part is what it has to be: a checksum tells damage, not sense."""
+    sound = {
+        "facts": isinstance(facts, dict),
+        "max_block_sizes": isinstance(max_block_sizes, list)
+        and all(type(size) is int and size > 0 for size in max_block_sizes)
+        and max_block_sizes == sorted(set(max_block_sizes)) != [],
+        "splits": isinstance(splits, list) and all(isinstance(key, str) for key in splits),
+        "seed": seed is None or (type(seed) is int and 0 <= seed < 1 << 32),
+        "machine": isinstance(machine, dict) and all(isinstance(text, str) for text in machine.values()),
+    }
+    wrong = [name for name, is_sound in sound.items() if not is_sound]
+    if wrong:
+        raise ValueError(f"its {wrong[0]} cannot be")
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -102,6 +119,8 @@ class RunFolder:
         """What stands in the folder; None where nothing does."""
         path = self.path / MANIFEST_FILE
         try:
+            if path.exists() and not path.is_file():
+                raise ValueError("it is no file")
             if path.stat().st_size > MANIFEST_BYTES_MAX:
                 raise ValueError(f"it is larger than {MANIFEST_BYTES_MAX >> 20} MB")
             return Manifest.from_json(json.loads(path.read_bytes()))
@@ -206,7 +225,7 @@ def _major(text: str | None) -> str | None:
 def _refusal(folder: Path, name: str, found: Any, asked: Any) -> CheckpointError:
     if name == "data":
         what = "other data, of the same shape"
-    elif name == "columns":
+    elif name == "columns" and isinstance(found, list):
         new = [column for column in asked if column not in found] or [column for column in found if column not in asked]
         what = f"other columns ({', '.join(map(repr, new[:3]))})" if new else "its columns in another order"
     else:
