@@ -78,7 +78,7 @@ def _resealed(kind: str, header: dict[str, Any], arrays: dict[str, Any], rng: np
     header, arrays = json.loads(json.dumps(header)), {name: array.copy() for name, array in arrays.items()}
     for _ in range(int(rng.integers(1, 3))):
         if rng.random() < 0.5:
-            _change_json(header, rng)
+            change_json(header, rng)
         else:
             name = sorted(arrays)[int(rng.integers(len(arrays)))]
             arrays[name] = _changed(arrays[name], rng)
@@ -111,13 +111,13 @@ def _changed(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return other
 
 
-def _change_json(value: Any, rng: np.random.Generator) -> None:
+def change_json(value: Any, rng: np.random.Generator) -> None:
     """Some entry, however deep, becomes something else."""
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))
     if not keys:
         return
     key = keys[int(rng.integers(len(keys)))]
     if isinstance(value[key], dict | list) and rng.random() < 0.7:
-        _change_json(value[key], rng)
+        change_json(value[key], rng)
     else:
         value[key] = deepcopy(HURTFUL_JSON[int(rng.integers(len(HURTFUL_JSON)))])  # it may be changed in turn

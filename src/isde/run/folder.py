@@ -21,7 +21,7 @@ import numpy as np
 from llvmlite.binding import get_host_cpu_name  # numba compiles for it
 
 from isde.arrays import Matrix
-from isde.errors import CheckpointError, ResourceError, warn
+from isde.errors import CheckpointError, InputError, ResourceError, warn
 from isde.files import whole_file
 from isde.run.lock import LOCK_FILE, hold
 from isde.run.log import AppendLog
@@ -145,7 +145,7 @@ class RunFolder:
             self._write(agreed)
         log = None
         try:
-            with AppendLog(self.path / LOG_FILE) as log:
+            with self._log() as log:
                 if log.damaged:  # a torn end is what a killed process leaves
                     n = log.damaged
                     warn(f"{n:,} bytes of {log.path} are damaged: what stood there is scored again, not the rest.")
@@ -154,6 +154,14 @@ class RunFolder:
             if found is None and (log is None or not log.keys()):
                 self.clear()  # a parameter that is wrong must not be held against the right one
             raise
+
+    def _log(self) -> AppendLog:
+        try:
+            return AppendLog(self.path / LOG_FILE)
+        except OSError as error:
+            raise InputError(
+                f"{self.path / LOG_FILE} cannot be written ({error.strerror or error}): {WAY_OUT}."
+            ) from error
 
     def _write(self, manifest: Manifest) -> None:
         text = json.dumps(manifest.to_json(), indent=1) + "\n"
