@@ -226,7 +226,9 @@ def _checked(table: DrawnTable, found: ChunkScores, n_models: int) -> ChunkScore
     have_margins = np.arange(n_models * n_subsets) % n_subsets >= n_columns  # columns by themselves have none
     n_kept = len(have_margins) if table.most is None else len(found.positions)
     if not found.are_sound(n_kept, have_margins):
-        raise CheckpointError(f"What the run holds for chance was not drawn by isde ({table.key}): give another folder.")
+        raise CheckpointError(
+            f"What the run holds for chance was not drawn by isde ({table.key}): give another folder."
+        )
     return found
 
 

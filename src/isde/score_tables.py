@@ -34,6 +34,9 @@ SPLITS_KEPT = 4
 TABLE_BYTES = 42
 """Of a subset of a split, while the table of a model is made: scores, bandwidths, gains, what is averaged of them."""
 
+LAST_ROUNDS = 2
+"""Tasks of each worker that are taken by size. Those before come split by split, whose rows are prepared once."""
+
 SAID = 8
 """Subsets that are named where several have no score."""
 
@@ -119,7 +122,7 @@ def run_tasks(
 ) -> list[Task]:
     """Do what the store does not have yet, and keep it there; tasks that could not be done are given back."""
     progress, lost, finished = _Progress(advance), [], frozenset(store.finished())
-    todo = [task for task in tasks if task.key not in finished]
+    todo = largest_of_the_last_first([task for task in tasks if task.key not in finished], executor.n_workers)
     with closing(executor.map(score, todo, progress.within)) as done:
         for task, found in done:
             if found is None:
@@ -128,6 +131,14 @@ def run_tasks(
                 store.put(task.key, found)
             progress.finish(task)
     return lost
+
+
+def largest_of_the_last_first(tasks: Sequence[Task], n_workers: int) -> list[Task]:
+    """Of the last tasks, the largest first: where all workers wait for the last one, that is a small one."""
+    if n_workers == 1:
+        return list(tasks)
+    at = max(0, len(tasks) - LAST_ROUNDS * n_workers)
+    return [*tasks[:at], *sorted(tasks[at:], key=lambda task: -task.chunk.work)]
 
 
 def _warn_lost(lost: Sequence[Task], subsets: SubsetFamily, names: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ FAULTS = {
     "Dask worker killed": "dask_worker_killed",
     "Dask scheduler killed": "dask_scheduler_killed",
     "Ray worker killed": "ray_worker_killed",
+    "other executor, fresh or resumed": "same_bits",
     "disk full": "disk_full",
     "folder read-only": "folder_read_only",
     "memory limited": "memory_limited",

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from .saved_resealed import change_json
+from .saved_resealed import IN_MEMORY, change_json
 
 TRIES, FEW = 1_000, 60
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as quick:
+        yield from _run(tries, Path(quick), rng)
+
+
+def _run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
     from isde.errors import ISDEError
     from isde.run.folder import FORMAT, MANIFEST_FILE, _digest
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import runs
 
-TRIES, FEW = 60, 6
+TRIES, FEW = 40, 6
 
 MOST_BYTES = 1 << 30
 """Beyond what the program has when it begins: with as much, these runs end as ever."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-TRIES, FEW = 20, 2
+TRIES, FEW = 10, 2
 
 LIMIT_SECONDS = 2.0
 """From the signal to the end of the process."""
@@ -29,7 +29,21 @@ def run(tries: int, folder: Path, rng: np.random.Generator) -> Generator[str | N
 
 
 def _start(folder: Path, name: str) -> subprocess.Popen[bytes]:
-    call = ["fit", "data.csv", "-o", name, "--marginal", "stack", "-k", "2", "--jobs", "2", "--alpha", "none", "--quiet"]
+    call = [
+        "fit",
+        "data.csv",
+        "-o",
+        name,
+        "--marginal",
+        "stack",
+        "-k",
+        "2",
+        "--jobs",
+        "2",
+        "--alpha",
+        "none",
+        "--quiet",
+    ]
     return subprocess.Popen(
         [sys.executable, "-m", "isde", *call], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, start_new_session=True,

@@ -16,7 +16,7 @@ import numpy as np
 from .guarded import Check, survivors
 from .saved import KINDS, save
 
-TRIES, FEW = 10_000, 200
+TRIES, FEW = 6_000, 200
 
 IN_MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 """Where files are made: each is synced to disk, and ten thousand of them take minutes."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
+import traceback
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -22,19 +27,25 @@ RUN_FILES = ("manifest.json", "scores.log", "lock", "model.isde", "summary.json"
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
+    if os.name == "nt":
+        return
     np.savetxt(folder / "data.csv", rng.normal(size=(40, 3)), delimiter=",", header="a,b,c", comments="")
-    if _isde(folder, _FIT, "run")[0] != 0:
-        raise RuntimeError("a run that is left alone fails")
-    cases = [(kind, use) for kind in KINDS for use in [*_READS, *RUN_FILES]]
-    if tries < len(cases):
-        cases = [cases[i] for i in rng.permutation(len(cases))[:tries]]
-    for number, (kind, use) in enumerate(cases):
-        place = folder / f"case-{number}"
-        place.mkdir()
-        yield _one(folder, place, kind, use)
+    isde = _Program()
+    try:
+        if isde(folder, [*_FIT, "run"]) != (0, (folder / "said.txt").read_text()):
+            raise RuntimeError("a run that is left alone fails")
+        cases = [(kind, use) for kind in KINDS for use in [*_READS, *RUN_FILES]]
+        if tries < len(cases):
+            cases = [cases[i] for i in rng.permutation(len(cases))[:tries]]
+        for number, (kind, use) in enumerate(cases):
+            place = folder / f"case-{number}"
+            place.mkdir()
+            yield _one(isde, folder, place, kind, use)
+    finally:
+        isde.stop()
 
 
-def _one(folder: Path, place: Path, kind: str, use: str) -> str | None:
+def _one(isde: _Program, folder: Path, place: Path, kind: str, use: str) -> str | None:
     if use in RUN_FILES:
         shutil.copytree(folder / "run", place / "run")
         path = place / "run" / use
@@ -45,7 +56,7 @@ def _one(folder: Path, place: Path, kind: str, use: str) -> str | None:
         arguments = [str(path) if one.startswith("special") else one for one in use.split()]
         arguments = [str(folder / one) if one in ("run", "data.csv") else one for one in arguments]
     KINDS[kind](path)
-    found = _isde(place, arguments)
+    found = isde(place, arguments)
     if found is None:
         return f"{place}: {use} as {kind} hangs"
     code, said = found
@@ -87,15 +98,61 @@ KINDS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def _isde(folder: Path, *arguments: list[str] | str) -> tuple[int, str] | None:
-    """Exit code and what was said; None for a command that does not end."""
-    call = [one for part in arguments for one in ([part] if isinstance(part, str) else part)]
-    try:
-        found = subprocess.run(
-            [sys.executable, "-m", "isde", *call], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS, check=False,
+class _Program:
+    """The command line, loaded once, in a process that forks for each call."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return None
-    return found.returncode, found.stderr
+
+    def __call__(self, folder: Path, arguments: list[str]) -> tuple[int, str] | None:
+        """Exit code and what was said; None for a command that does not end."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps([str(folder), arguments]) + "\n")
+        self.process.stdin.flush()
+        found = json.loads(self.process.stdout.readline())
+        return None if found is None else tuple(found)
+
+    def stop(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def serve() -> None:
+    from isde.cli import COMMANDS, main
+
+    for name in COMMANDS:
+        import_module(f"isde.cli.{name}")
+    for line in sys.stdin:
+        folder, arguments = json.loads(line)
+        said = Path(folder) / "said.txt"
+        child = os.fork()
+        if child == 0:
+            os.chdir(folder)
+            for number, path in ((0, "/dev/null"), (1, "/dev/null"), (2, said)):
+                os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), number)
+            try:
+                main(arguments, prog_name="isde")
+            except SystemExit as end:
+                os._exit(end.code if isinstance(end.code, int) else 0)
+            except BaseException:
+                traceback.print_exc()
+            os._exit(99)
+        for _ in range(10 * PATIENCE_SECONDS):
+            if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                print(json.dumps([code, said.read_text(errors="replace")]), flush=True)
+                break
+            time.sleep(0.1)
+        else:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            print("null", flush=True)
+
+
+if __name__ == "__main__":
+    serve()

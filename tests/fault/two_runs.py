@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-TRIES, FEW = 10, 1
+TRIES, FEW = 5, 1
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:

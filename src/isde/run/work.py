@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from isde.arrays import FrozenArrays, IntVector, Mask, Vector
+from isde.contents import FARTHEST
 
 Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterable[Any]]
 """Calls a function on each tuple of arguments, in any way, and gives the results in order."""
@@ -56,7 +57,9 @@ class ChunkScores(FrozenArrays):
             return False
         scores = self.scores[have_scores[self.positions]]
         widths = self.bandwidths[~np.isnan(self.bandwidths)]
-        return bool((scores < np.inf).all() and ((widths > 0) & (widths < np.inf)).all())
+        # No density gives -inf; of all else there is a spread over splits.
+        numbers = (scores == -np.inf) | (np.abs(scores) <= FARTHEST)
+        return bool(numbers.all() and ((widths > 0) & (widths < np.inf)).all())
 
 
 @dataclass(frozen=True)
