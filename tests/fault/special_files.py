@@ -20,8 +20,11 @@ import numpy as np
 TRIES, FEW = 1_000, 8
 """At most: there are fewer cases."""
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 30
 """So long that a busy machine is no hang."""
+
+LOADED = ("estimator", "artifacts", "inspection", "cli.runs", "data.readers.text", "data.readers.parquet")
+"""Modules that commands would load when they run."""
 
 RUN_FILES = ("manifest.json", "scores.log", "lock", "model.isde", "summary.json")
 
@@ -125,8 +128,8 @@ class _Program:
 def serve() -> None:
     from isde.cli import COMMANDS, main
 
-    for name in COMMANDS:
-        import_module(f"isde.cli.{name}")
+    for name in (*(f"cli.{name}" for name in COMMANDS), *LOADED):
+        import_module(f"isde.{name}")
     for line in sys.stdin:
         folder, arguments = json.loads(line)
         said = Path(folder) / "said.txt"
