@@ -3,9 +3,9 @@
     python benchmarks/scaling.py [executors] [--only threads,loky,dask,ray] [--write]
 
 Chunks are measured beside the same chunks done by as many bare processes, which have no executor, at the same time:
-they share the machine in the same way, and other work on it slows both. Of an executor the processor's time is counted, in the process
-that calls (and schedules) and in those that work, with chunks that cost nothing and answer as real ones do. Three
-numbers then say how long p workers take for n chunks of c seconds,
+they share the machine in the same way, and other work on it slows both. Of an executor the processor's time is
+counted, in the process that calls (and schedules) and in those that work, with chunks that cost nothing and answer as
+real ones do. Three numbers then say how long p workers take for n chunks of c seconds,
 
     T(p) = max(n (c + worker) / p, n caller) + the wait for the last chunks,
 
@@ -172,6 +172,7 @@ class Point:
     measured: list[float]
     bare: list[float]
     added: Added
+    chunk: float  # seconds of a processor
 
     def predicted(self, i: int) -> float:
         """As long as bare processes take, and what the executor adds by its processes on the same cores.
@@ -181,8 +182,6 @@ class Point:
         slower = self.bare[i] / (CHUNKS / self.n * self.chunk)
         cores = min(self.n, os.cpu_count() or 1)
         return self.bare[i] + CHUNKS * (self.added.caller + self.added.worker) / cores * slower
-
-    chunk: float = 0.0
 
     @property
     def off(self) -> float:
@@ -285,10 +284,10 @@ def executors(asked: argparse.Namespace) -> None:
     log = store_overhead(found)
     say()
     say(
-        f"Seconds by the clock for {CHUNKS} chunks of {chunk:.2f} s of a processor ({tasks[0].chunk.n_subsets:,} subsets, "
-        f"{ROWS:,} rows), each time beside as many bare processes that do the same, the middle of {asked.rounds} rounds; "
-        f"{len(pickle.dumps(found)) / 1e3:,.0f} kB come back for each. The store takes {1e3 * log:.2f} ms of a processor for a "
-        f"chunk: {100 * log:.2f} % where chunks take a second."
+        f"Seconds by the clock for {CHUNKS} chunks of {chunk:.2f} s of a processor ({tasks[0].chunk.n_subsets:,} "
+        f"subsets, {ROWS:,} rows), each time beside as many bare processes that do the same, the middle of "
+        f"{asked.rounds} rounds; {len(pickle.dumps(found)) / 1e3:,.0f} kB come back for each. The store takes "
+        f"{1e3 * log:.2f} ms of a processor for a chunk: {100 * log:.2f} % where chunks take a second."
     )
     say()
     added = {name: both[1].added for name, both in points.items()}
@@ -312,9 +311,9 @@ def _say_large(say: Callable[..., None], large: Large, added: dict[str, Added]) 
     once = len(pickle.dumps(large.tasks)) + np.zeros((LARGE_ROWS, LARGE_D)).nbytes
     back, n, mean = 25 * n_subsets * LARGE_SPLITS, len(chunks), statistics.mean(chunks)
     say(
-        f"Predicted for {LARGE_D} columns, blocks of {LARGE_K} ({n_subsets:,} subsets), {LARGE_ROWS:,} rows and {LARGE_SPLITS} "
-        f"splits: {n:,} chunks of {mean:.0f} s ({max(chunks):.0f} s the largest), {large.all_seconds / 3600:,.1f} hours of a core; "
-        "minutes, and the share of the cores that works:"
+        f"Predicted for {LARGE_D} columns, blocks of {LARGE_K} ({n_subsets:,} subsets), {LARGE_ROWS:,} rows and "
+        f"{LARGE_SPLITS} splits: {n:,} chunks of {mean:.0f} s ({max(chunks):.0f} s the largest), "
+        f"{large.all_seconds / 3600:,.1f} hours of a core; minutes, and the share of the cores that works:"
     )
     say()
     say("| cores | " + " | ".join(added) + " |")
@@ -330,11 +329,12 @@ def _say_large(say: Callable[..., None], large: Large, added: dict[str, Added]) 
     free = large.time_of(Added(0.0, 0.0), most)
     say()
     say(
-        f"What would limit {most:,} cores is the number of chunks: {n:,} are {n / most:.1f} for each, and whatever the executor, "
-        f"{100 * (1 - large.all_seconds / (most * free)):.0f} % of the cores' time is spent waiting for the last ones. The caller "
-        f"takes {1e3 * dearest.caller:.1f} ms for a chunk at most and could keep {mean / dearest.caller:,.0f} cores busy. Through "
-        f"the scheduler go {back / 1e6:,.0f} MB of scores in all ({back / free / 1e6:.0f} MB a second), and {once / 1e6:.1f} MB of "
-        f"rows and plan once to each worker ({most * once / 1e9:.1f} GB, which Dask's workers pass on among themselves)."
+        f"What would limit {most:,} cores is the number of chunks: {n:,} are {n / most:.1f} for each, and whatever the "
+        f"executor, {100 * (1 - large.all_seconds / (most * free)):.0f} % of the cores' time is spent waiting for the "
+        f"last ones. The caller takes {1e3 * dearest.caller:.1f} ms for a chunk at most and could keep "
+        f"{mean / dearest.caller:,.0f} cores busy. Through the scheduler go {back / 1e6:,.0f} MB of scores in all "
+        f"({back / free / 1e6:.0f} MB a second), and {once / 1e6:.1f} MB of rows and plan once to each worker "
+        f"({most * once / 1e9:.1f} GB, which Dask's workers pass on among themselves)."
     )
 
 
