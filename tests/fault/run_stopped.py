@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,20 +13,28 @@ from pathlib import Path
 
 import numpy as np
 
+from isde.cli.signals import GRACE_SECONDS
+
 TRIES, FEW = 10, 2
 
-LIMIT_SECONDS = 2.0
-"""From the signal to the end of the process."""
+LIMIT_SECONDS, PATIENCE_SECONDS = 2.0, 60.0
+"""From the signal to the end of the process on a machine that does nothing else: what it waits for its command to end
+by itself, and what it takes of a processor. On a busy one that may be many times as long by the clock."""
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Generator[str | None, None, str]:
     np.savetxt(folder / "data.csv", rng.normal(size=(80, 5)), delimiter=",", header=",".join("abcde"), comments="")
     if _start(folder, "alone").wait() != 0:
         raise RuntimeError("a run that is left alone fails")
-    whole, took = (folder / "alone" / "model.isde").read_bytes(), list[float]()
+    whole, took = (folder / "alone" / "model.isde").read_bytes(), list[tuple[float, float]]()
     for number in range(tries):
         yield _one(folder, f"run-{number}", (signal.SIGINT, signal.SIGTERM)[number % 2], rng, whole, took)
-    return f"from signal to exit {np.median(took):.2f} s in the middle, {max(took):.2f} s at most"
+    quiet, clock = np.array(took).T
+    return (
+        f"from signal to exit {np.median(quiet):.2f} s in the middle, {quiet.max():.2f} s at most, of a processor and "
+        f"grace; {np.median(clock):.2f} s and {clock.max():.2f} s by the clock, with a load of {os.getloadavg()[0]:.0f} on "
+        f"{os.cpu_count()} cores"
+    )
 
 
 def _start(folder: Path, name: str) -> subprocess.Popen[bytes]:
@@ -51,21 +60,29 @@ def _start(folder: Path, name: str) -> subprocess.Popen[bytes]:
 
 
 def _one(
-    folder: Path, name: str, number: signal.Signals, rng: np.random.Generator, whole: bytes, took: list[float]
+    folder: Path,
+    name: str,
+    number: signal.Signals,
+    rng: np.random.Generator,
+    whole: bytes,
+    took: list[tuple[float, float]],
 ) -> str | None:
     process, place = _start(folder, name), folder / name
     while process.poll() is None and not (place / "scores.log").exists():
         time.sleep(0.01)
     time.sleep(float(rng.uniform(0, 1)))
+    before = _seconds_of_ended() + _seconds_so_far(process.pid)
     process.send_signal(number)
     begun = time.monotonic()
     try:
-        code = process.wait(LIMIT_SECONDS)
+        code = process.wait(PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-        return f"{place}: no end {LIMIT_SECONDS:g} s after {number.name}"
-    took.append(time.monotonic() - begun)
+        return f"{place}: no end {PATIENCE_SECONDS:g} s after {number.name}"
+    took.append((GRACE_SECONDS + _seconds_of_ended() - before, time.monotonic() - begun))
+    if min(took[-1]) > LIMIT_SECONDS:
+        return f"{place}: {took[-1][0]:.1f} s of a processor and grace after {number.name}"
     if code not in (0, 128 + number):
         return f"{place}: exit code {code} after {number.name}"
     left = [path.name for path in place.glob(".*")]
@@ -76,3 +93,18 @@ def _one(
     if _start(folder, name).wait() != 0:
         return f"{place}: does not go on after {number.name}"
     return None if (place / "model.isde").read_bytes() == whole else f"{place}: another model after {number.name}"
+
+
+def _seconds_of_ended() -> float:
+    """Of a processor, by all that this process started and waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _seconds_so_far(pid: int) -> float:
+    """Of a processor, by one that runs."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:  # it has ended, or this is no Linux
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
