@@ -32,8 +32,8 @@ def run(tries: int, folder: Path, rng: np.random.Generator) -> Generator[str | N
     quiet, clock = np.array(took).T
     return (
         f"from signal to exit {np.median(quiet):.2f} s in the middle, {quiet.max():.2f} s at most, of a processor and "
-        f"grace; {np.median(clock):.2f} s and {clock.max():.2f} s by the clock, with a load of {os.getloadavg()[0]:.0f} on "
-        f"{os.cpu_count()} cores"
+        f"grace; {np.median(clock):.2f} s and {clock.max():.2f} s by the clock, with a load of "
+        f"{os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
     )
 
 
