@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def run(tries: int, folder: Path, rng: np.random.Generator) -> Generator[str | N
                 break
             with _executor(name, n):
                 for way in ("fresh", "resumed"):
-                    found[name, n, way] = _digest(X, folder / f"{name}-{n}-{way}", n, resumed=way == "resumed")
+                    found[name, n, way] = _digest(X, folder / f"{name}-{n}-{way}", resumed=way == "resumed")
                     first = next(iter(found.values()))
                     yield None if found[name, n, way] == first else f"{name}, {n} workers, {way}: other bits"
     return _table(found)
@@ -45,7 +45,7 @@ def _executor(name: str, n: int) -> Iterator[None]:
     from isde import cluster
 
     if name in ("threads", "loky"):
-        with parallel_config("loky") if name == "loky" else nullcontext():
+        with parallel_config("loky" if name == "loky" else "threading", n_jobs=n):
             yield
         return
     logging.disable(logging.WARNING)
@@ -58,7 +58,8 @@ def _executor(name: str, n: int) -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def _digest(X: np.ndarray, place: Path, n_jobs: int, *, resumed: bool) -> str:
+def _digest(X: np.ndarray, place: Path, *, resumed: bool) -> str:
+    """The number of workers is not said to the model: its file holds its parameters."""
     from sklearn.model_selection import ShuffleSplit
 
     from isde import ISDE, chance
@@ -71,7 +72,7 @@ def _digest(X: np.ndarray, place: Path, n_jobs: int, *, resumed: bool) -> str:
                 log = place / "scores.log"
                 os.truncate(log, log.stat().st_size // 2)
                 (place / "model.isde").unlink()
-            ISDE(2, split=split, random_state=0, n_jobs=n_jobs, checkpoint=place).fit(X)
+            ISDE(2, split=split, random_state=0, checkpoint=place).fit(X)
     finally:
         chance.TABLES = before
     return hashlib.sha256("".join(runs.outcome(place).values()).encode()).hexdigest()
