@@ -9,10 +9,20 @@ from sklearn.mixture import GaussianMixture
 from isde.errors import PartialWarning
 from isde.marginals import MARGINAL_NAMES, resolve_marginal
 from isde.marginals.marginal import Traits
+from isde.run import executors
 from isde.run.executors import CHUNKS_PER_WORKER, LocalExecutor
 from isde.run.store import MemoryStore
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
-from isde.score_tables import SplitRows, expected_cost, plan_tasks, run_tasks, score_models, score_task
+from isde.score_tables import (
+    SplitRows,
+    Task,
+    expected_cost,
+    largest_of_the_last_first,
+    plan_tasks,
+    run_tasks,
+    score_models,
+    score_task,
+)
 from isde.splits import draw_splits, resolve_split, split_key
 from isde.subsets import SubsetFamily
 
@@ -263,3 +273,19 @@ def test_progress_within_a_chunk_never_passes_its_end():
     tasks = plan_tasks(type("Scorer", (), {"chunks": lambda self, subsets, above: chunks})(), [([0], [1])], SUBSETS)
     run_tasks(score, tasks, LocalExecutor(1), MemoryStore(), advanced.append)
     assert advanced == [2, 7, 1, 2, 7, 1]
+
+
+def test_the_last_tasks_are_begun_largest_first():
+    tasks = [Task(0, Chunk(f"{i}", 1, work), f"{i}", SUBSETS) for i, work in enumerate([1, 5, 2, 9, 3, 4, 8])]
+    assert [task.chunk.work for task in largest_of_the_last_first(tasks, 2)] == [1, 5, 2, 9, 8, 4, 3]
+    assert [task.chunk.work for task in largest_of_the_last_first(tasks, 50)] == [9, 8, 5, 4, 3, 2, 1]
+    assert largest_of_the_last_first(tasks, 1) == tasks
+
+
+@pytest.mark.parametrize(("left", "n"), [(None, 4), (100 << 20, 1), (600 << 20, 2), (1 << 40, 4)])
+def test_there_are_as_many_threads_as_have_room(monkeypatch, left, n):
+    monkeypatch.setattr(executors, "address_space_left", lambda: left)
+    assert executors.n_threads(4) == n
+    assert LocalExecutor(4).n_workers == n
+    with executors.workers(4) as run:
+        assert list(run(divmod, [(7, 2)])) == [(3, 1)]

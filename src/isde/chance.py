@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from isde.arrays import Matrix, Vector
 from isde.data.table import default_names
-from isde.errors import ISDEError, ISDEWarning
+from isde.errors import CheckpointError, ISDEError, ISDEWarning
 from isde.marginals.marginal import SubsetScorer
 from isde.run.clusters import choose_executor
 from isde.run.executors import LocalExecutor
@@ -237,7 +237,20 @@ def _score_tables(
                 if found is None:
                     raise ISDEError("Drawing what chance gives ended its process again and again: try n_jobs=1.")
                 store.put(table.key, found)
-    return [store.get(table.key) for table in drawn]
+    return [_checked(table, store.get(table.key), scorer.n_models) for table in drawn]
+
+
+def _checked(table: DrawnTable, found: ChunkScores, n_models: int) -> ChunkScores:
+    """What a store had, or `CheckpointError` where that cannot be margins of the table."""
+    n_columns = table.X.shape[1]
+    n_subsets = len(SubsetFamily(n_columns, table.max_size))
+    have_margins = np.arange(n_models * n_subsets) % n_subsets >= n_columns  # columns by themselves have none
+    n_kept = len(have_margins) if table.most is None else len(found.positions)
+    if not found.are_sound(n_kept, have_margins):
+        raise CheckpointError(
+            f"What the run holds for chance was not drawn by isde ({table.key}): give another folder."
+        )
+    return found
 
 
 def _pooled(tables: Sequence[ChunkScores], first: int, subsets: NDArray[np.intp], n_subsets: int) -> Vector:

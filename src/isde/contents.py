@@ -96,17 +96,27 @@ def covariances(dimensions: str = "") -> Content:
 
 
 def _are_covariances(array: NDArray[Any]) -> bool:
-    if not (np.abs(array) <= FARTHEST**2).all() or not (np.diagonal(array, axis1=-2, axis2=-1) > 0).all():
+    variances = np.diagonal(array, axis1=-2, axis2=-1)
+    if not (np.abs(array) <= FARTHEST**2).all() or not (variances >= FARTHEST**-2).all():
         return False
-    spread = np.sqrt(np.diagonal(array, axis1=-2, axis2=-1))
+    spread = np.sqrt(variances)
     unit = spread[..., :, None] * spread[..., None, :]
     if not (np.abs(array - np.swapaxes(array, -1, -2)) <= ROUNDING * unit).all():
         return False
     try:
-        np.linalg.cholesky(array)
+        return bool((_pivots(array) >= 1 / FARTHEST).all())
     except np.linalg.LinAlgError:
         return False
-    return True
+
+
+def _pivots(covariances: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.diagonal(np.linalg.cholesky(covariances), axis1=-2, axis2=-1)
+
+
+def check_reach(means: NDArray[np.float64], covariances: NDArray[np.float64]) -> None:
+    """Raise ValueError where Gaussians lie so many of their widths from zero that squares leave float64."""
+    if means.size and not (np.abs(means).max() <= FARTHEST * np.minimum(_pivots(covariances).min(), 1.0)):
+        raise ValueError("its Gaussians are too narrow for where they lie")
 
 
 def checked_names(names: Any) -> tuple[str, ...]:

@@ -29,6 +29,18 @@ def memory_bytes() -> int | None:
     return min(found, default=None)
 
 
+def address_space_left() -> int | None:
+    """Bytes that this process may still ask for under `ulimit -v`; None where there is no limit, or none is known."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            pages = int(Path("/proc/self/statm").read_bytes().split()[0])
+            return max(0, limit - pages * resource.getpagesize())
+    return None
+
+
 def check_memory(n_bytes: int, what: str, way_out: str) -> None:
     """Raise `ResourceError` where `what`, of so many bytes, is more than all memory there is."""
     most = memory_bytes()

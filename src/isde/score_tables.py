@@ -18,7 +18,7 @@ import numpy as np
 from isde import memory
 from isde.arrays import IntVector, Matrix, Vector
 from isde.data.words import in_braces
-from isde.errors import PartialWarning, warn
+from isde.errors import CheckpointError, PartialWarning, warn
 from isde.listed_subsets import EVERY_UP_TO, ListedSubsets
 from isde.marginals.marginal import SubsetScorer
 from isde.progress import Advance, progress_bar, say
@@ -43,6 +43,9 @@ NUMBER_BYTES = 8
 
 TUNED_TO_MEASURE = 40
 """Rows that tell a bandwidth of the usual size, to measure what scoring with it costs."""
+
+LAST_ROUNDS = 2
+"""Tasks of each worker that are taken by size. Those before come split by split, whose rows are prepared once."""
 
 SAID = 8
 """Subsets that are named where several have no score."""
@@ -182,6 +185,8 @@ def _run_in_turn(
     untuned = {(task.subsets, task.chunk.key) for task in lost}
     left = [task for task in of_splits if (task.subsets, task.chunk.key) not in untuned]
     found = [(task, store.get(task.key)) for task in shared if task not in lost]
+    for task, scores in found:
+        _check_found(task, scores)
     tuned = rows.with_tuned(found) if found else rows
     return lost + run_tasks(partial(score_task, scorer, tuned), left, executor, store, advance)
 
@@ -191,7 +196,7 @@ def run_tasks(
 ) -> list[Task]:
     """Do what the store does not have yet, and keep it there; tasks that could not be done are given back."""
     progress, lost, finished = _Progress(advance), [], frozenset(store.finished())
-    todo = [task for task in tasks if task.key not in finished]
+    todo = largest_of_the_last_first([task for task in tasks if task.key not in finished], executor.n_workers)
     with closing(executor.map(score, todo, progress.within)) as done:
         for task, found in done:
             if found is None:
@@ -200,6 +205,14 @@ def run_tasks(
                 store.put(task.key, found)
             progress.finish(task)
     return lost
+
+
+def largest_of_the_last_first(tasks: Sequence[Task], n_workers: int) -> list[Task]:
+    """Of the last tasks, the largest first: where all workers wait for the last one, that is a small one."""
+    if n_workers == 1:
+        return list(tasks)
+    at = max(0, len(tasks) - LAST_ROUNDS * n_workers)
+    return [*tasks[:at], *sorted(tasks[at:], key=lambda task: -task.chunk.work)]
 
 
 def _warn_lost(lost: Sequence[Task], names: Sequence[str]) -> None:
@@ -412,6 +425,7 @@ def _by_split(
     for task in tasks:
         if not task.tunes and task.chunk.model == model and task.key in finished:
             found = store.get(task.key)
+            _check_found(task, found)
             here = task.split, places[task.subsets][found.positions]
             scores[here], bandwidths[here], unsettled[here] = found.scores, found.bandwidths, found.unsettled
     unknown, nothing = np.full(len(subsets), np.nan), np.zeros(len(subsets))  # shared by all splits
@@ -426,6 +440,15 @@ def _places(own: SubsetFamily, subsets: SubsetFamily) -> IntVector:
     """Where the subsets of one family stand in another."""
     every = np.arange(len(own))
     return subsets.find(own.padded_members(every)) if isinstance(own, ListedSubsets) else every
+
+
+def _check_found(task: Task, found: ChunkScores) -> None:
+    """Raise `CheckpointError` for what cannot be the scores of a task: nobody else's numbers become its own."""
+    content = task.chunk.content
+    in_place = not isinstance(content, range) or np.array_equal(found.positions, np.array(content))
+    sound = found.are_sound(task.chunk.n_subsets, np.ones(len(task.subsets), dtype=bool))
+    if not (in_place and sound) or (task.tunes and np.isnan(found.bandwidths).any()):
+        raise CheckpointError(f"What the run holds for chunk {task.key} was not scored by isde: give another folder.")
 
 
 def with_columns(scores: SubsetScores, alone: SubsetScores) -> SubsetScores:

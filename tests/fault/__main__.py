@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import FAULTS, fault
+from . import FAULTS, fault, missing
 
 SHOWN = 5
 """Losses of one fault, in words."""
@@ -31,21 +31,33 @@ def main() -> int:
     for name, file in FAULTS.items():
         if asked.files and file not in asked.files:
             continue
-        tries, survived, lost, seconds = _try(name, asked.tries, asked.seed)
+        needs = missing(fault(name))
+        if needs is not None:
+            print(f"{name:<{width}} not tried: {needs} is not installed", flush=True)
+            continue
+        tries, survived, lost, seconds, measured = _try(name, asked.tries, asked.seed)
         all_lost += len(lost)
         print(f"{name:<{width}} {tries:>7,} {survived:>9,} {len(lost):>6,} {seconds:>9.1f}", flush=True)
+        if measured:
+            print(f"    {measured}", flush=True)
         for text in lost[:SHOWN]:
             print(f"    {text}", file=sys.stderr, flush=True)
     return 1 if all_lost else 0
 
 
-def _try(name: str, tries: int | None, seed: int) -> tuple[int, int, list[str], float]:
-    begun = time.monotonic()
+def _try(name: str, tries: int | None, seed: int) -> tuple[int, int, list[str], float, str | None]:
+    begun, found = time.monotonic(), list[str | None]()
     with tempfile.TemporaryDirectory() as folder:
         module = fault(name)
-        found = list(module.run(tries or module.TRIES, Path(folder), np.random.default_rng(seed)))
+        trying = module.run(tries or module.TRIES, Path(folder), np.random.default_rng(seed))
+        while True:
+            try:
+                found.append(next(trying))
+            except StopIteration as end:
+                measured = end.value
+                break
     lost = [text for text in found if text is not None]
-    return len(found), len(found) - len(lost), lost, time.monotonic() - begun
+    return len(found), len(found) - len(lost), lost, time.monotonic() - begun, measured
 
 
 if __name__ == "__main__":

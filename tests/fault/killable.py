@@ -28,6 +28,9 @@ CHANGING = ("write", "fsync", "fdatasync", "ftruncate", "replace", "fdopen", "ch
 """Functions of `os` that change files, or open one to."""
 
 
+NOBODY = 65534
+
+
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -49,12 +52,39 @@ def run(job: dict[str, Any]) -> None:
             _wrap(name, calls, job["call"], job["how"])
     if job["room"] is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["room"], job["room"]))
+    if job["memory"] is not None:
+        most = _address_space() + job["memory"]
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    if job["as_nobody"] and os.getuid() == 0:  # nothing is read-only for root
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    if job["locked_at"] is not None:
+        _lock_at(job["locked_at"], job["folder"])
     if job["seconds"] is not None:
         _die_after(job["seconds"])
     fit(job, job["folder"])
     if job["call"] == 0:
         with open(job["folder"] + ".calls", "w") as file:
             file.write(str(calls[0]))
+
+
+def _address_space() -> int:
+    """Bytes that this process has asked for so far."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _lock_at(number: int, folder: str) -> None:
+    """The folder becomes read-only with the n-th record."""
+    put, count = LogStore.put, [0]
+
+    def counting(self: LogStore, key: str, found: Any) -> None:
+        count[0] += 1
+        if count[0] == number:
+            os.chmod(folder, 0o555)
+        put(self, key, found)
+
+    LogStore.put = counting  # type: ignore[method-assign]
 
 
 def _wrap(name: str, calls: list[int], number: int, how: str) -> None:
@@ -116,7 +146,7 @@ def main() -> None:
                 run(job)
             except Exception as error:
                 code = exit_code(error)
-                if code != 5:
+                if code != 5 and not job["as_nobody"]:
                     print(repr(error), file=sys.stderr, flush=True)
                 os._exit(code)
             os._exit(0)

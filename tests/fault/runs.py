@@ -24,7 +24,8 @@ class Killable:
 
     def start(self, folder: Path, **how: Any) -> int:
         """The exit code of a run as the command has it, -9 where it was killed."""
-        job = {"seconds": None, "call": None, "how": None, "room": None, "folder": str(folder), "data": str(self.data)}
+        without = dict.fromkeys(("seconds", "call", "how", "room", "memory", "as_nobody", "locked_at"))
+        job = without | {"folder": str(folder), "data": str(self.data)}
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(self.options | job | how) + "\n")

@@ -11,7 +11,7 @@ from .guarded import survivors
 from .mutants import mutant
 from .saved import KINDS, loads_as_it_was, save
 
-TRIES, FEW = 10_000, 200
+TRIES, FEW = 6_000, 200
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:

@@ -14,7 +14,7 @@ from .guarded import survivors
 from .mutants import mutant
 from .tables import ENDINGS, is_a_table, write
 
-TRIES, FEW = 10_500, 210
+TRIES, FEW = 7_000, 210
 
 
 def _repacked(sound: Path, rng: np.random.Generator) -> bytes:

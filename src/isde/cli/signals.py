@@ -17,7 +17,9 @@ from types import FrameType
 
 from isde.files import remove_unfinished
 
-GRACE_SECONDS = 1.0
+GRACE_SECONDS = 0.5
+"""That a command has to end by itself. With the rest of two seconds a machine may be busy otherwise."""
+
 SHOW_CURSOR = "\033[?25h"
 
 
@@ -25,12 +27,14 @@ SHOW_CURSOR = "\033[?25h"
 def stopped_by_signals() -> Iterator[Callable[[], int]]:
     """Signals raise `KeyboardInterrupt` in the block; gives a function that tells which one it was."""
     heard: list[int] = []
+    told = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
         heard.append(number)
         raise KeyboardInterrupt
 
     def which() -> int:
+        told.set()  # whoever asks has said that the command is stopped
         return heard[0] if heard else int(signal.SIGINT)
 
     if threading.current_thread() is not threading.main_thread():
@@ -40,7 +44,7 @@ def stopped_by_signals() -> Iterator[Callable[[], int]]:
     ours.setblocking(False)
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     fd_before = signal.set_wakeup_fd(ours.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_end_in_time, args=(its,), daemon=True).start()
+    threading.Thread(target=_end_in_time, args=(its, told), daemon=True).start()
     try:
         yield which
     finally:
@@ -50,7 +54,7 @@ def stopped_by_signals() -> Iterator[Callable[[], int]]:
         ours.close()
 
 
-def _end_in_time(its: socket.socket) -> None:
+def _end_in_time(its: socket.socket, told: threading.Event) -> None:
     with its:
         number = its.recv(1)
         if not number:  # the command is done
@@ -61,6 +65,8 @@ def _end_in_time(its: socket.socket) -> None:
                 pass
         except TimeoutError:
             remove_unfinished()
+            if not told.is_set():
+                os.write(2, b"\nStopped.\n")
             if sys.stderr.isatty():
                 os.write(2, SHOW_CURSOR.encode())
             os._exit(128 + number[0])

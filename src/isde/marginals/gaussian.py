@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.arrays import FrozenArrays, Matrix, Vector
-from isde.contents import Layout, covariances, places
+from isde.contents import Layout, check_reach, covariances, places
 from isde.data.checks import check_units
 from isde.engine.jit import loop
 from isde.errors import InputError
@@ -80,6 +80,9 @@ class GaussianBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
         rows[:, others] = self.mean[others] + (values - self.mean[given]) @ slopes
         rows[:, others] += rng.standard_normal((len(values), len(others))) @ np.linalg.cholesky(left).T
         return rows
+
+    def check(self) -> None:
+        check_reach(self.mean, self.covariance)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.arrays import FrozenArrays, Matrix, Vector
-from isde.contents import Layout, check_sum, covariances, places, shares
+from isde.contents import Layout, check_reach, check_sum, covariances, places, shares
 from isde.engine import sums
 from isde.marginals.conditional import sample_mixture_given
 from isde.marginals.gaussian import GaussianBlock
@@ -54,3 +54,4 @@ class MixtureBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
 
     def check(self) -> None:
         check_sum(self.weights)
+        check_reach(self.means, self.covariances)

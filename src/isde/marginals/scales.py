@@ -236,6 +236,7 @@ def _splines(knots: Vector, values: Vector, slopes: Vector, n_knots: NDArray[np.
 
 def _is_tame(spline: Spline) -> bool:
     """Whether the ratios of slopes that make up a spline stay in float64."""
-    unit = np.diff(spline.knots) / np.diff(spline.values)
-    least, most = spline.slopes.min() * unit.min(), spline.slopes.max() * unit.max()
+    with np.errstate(over="ignore", under="ignore"):  # what is infinite is refused
+        unit = np.diff(spline.knots) / np.diff(spline.values)
+        least, most = spline.slopes.min() * unit.min(), spline.slopes.max() * unit.max()
     return bool(least >= 1 / FARTHEST and most <= FARTHEST)

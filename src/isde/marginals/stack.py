@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from isde.arrays import FrozenArrays, IntVector, Matrix, Vector
-from isde.contents import Layout, check_sum, covariances, places, shares, widths
+from isde.contents import Layout, check_reach, check_sum, covariances, places, shares, widths
 from isde.data.checks import check_units
 from isde.engine import direct, stacking, sums
 from isde.engine.grid import BandwidthGrid
@@ -132,6 +132,7 @@ class StackBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
 
     def check(self) -> None:
         check_sum(self.kernel_weights, self.weights)
+        check_reach(self.means, self.covariances)
         if len(self.bandwidths) and not _is_ladder(self.bandwidths):
             raise ValueError("a stack needs bandwidths of which each is half of the one before, or half of that")
         if len(self.bandwidths) and not len(self.centres):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -26,6 +28,10 @@ AHEAD = 2
 
 LOOK_SECONDS, PATIENCE_SECONDS = 1.0, 20.0
 """Between looks at the scheduler while nothing is done; how long it may be gone."""
+
+
+MOST_LOSSES = 5
+"""Results of one task that may be lost with the workers that have them."""
 
 
 @dataclass(frozen=True)
@@ -48,28 +54,34 @@ class DaskExecutor:
         if not tasks:
             return
         means, name, finished = self.means(len(tasks)), f"isde-{uuid4().hex}", SimpleQueue[Any]()
-        under_way: dict[str, Any] = {}
-        waiting = list(range(len(tasks)))[::-1]
+        under_way: dict[str, tuple[int, Any]] = {}
+        waiting, losses, most = list(range(len(tasks)))[::-1], Counter[int](), AHEAD * self.n_workers
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")  # the rows, once
                 placed = self.client.submit(_Placed, score, list(tasks), key=f"{name}-rows", pure=False)
-            most = AHEAD * self.n_workers
             while waiting or under_way:
                 while waiting and len(under_way) < most:
                     number = waiting.pop()
-                    key = f"{name}-{number}"
+                    key = f"{name}-{number}-{losses[number]}"
                     future = self.client.submit(_do, placed, number, means, key=key, pure=False)
                     future.add_done_callback(finished.put)
-                    under_way[key] = future
+                    under_way[key] = number, future
                 future = self._next(finished)
-                number = int(future.key.rpartition("-")[2])
-                del under_way[future.key]
-                yield tasks[number], self._found(future)
+                number, _ = under_way.pop(future.key)
+                try:
+                    found = self._found(future)
+                except _ResultLost:
+                    losses[number] += 1
+                    if losses[number] >= MOST_LOSSES:
+                        raise self._gone() from None
+                    waiting.append(number)
+                    continue
+                yield tasks[number], found
                 future.release()
         finally:
             with suppress(Exception):
-                self.client.cancel([*under_way.values()], force=True)
+                self.client.cancel([future for _, future in under_way.values()], force=True)
 
     def _next(self, finished: SimpleQueue[Any]) -> Any:
         """A future that is done; `ClusterError` where the scheduler is lost."""
@@ -85,19 +97,24 @@ class DaskExecutor:
                 raise self._gone()
 
     def _found(self, future: Any) -> ChunkScores | None:
-        """None for a task whose workers died each time."""
+        """None for a task whose workers died each time; `_ResultLost` where one died with the result."""
         from distributed.scheduler import KilledWorker
 
         if future.status == "finished":
             try:
                 found: ChunkScores = future.result(timeout=PATIENCE_SECONDS)
-            except (OSError, TimeoutError) as error:
-                raise self._gone() from error
+            except (OSError, TimeoutError, CancelledError) as error:
+                raise self._lost() from error
             return found
-        failure = future.exception() if future.status == "error" else self._gone()
+        if future.status != "error":
+            raise self._lost()
+        failure = future.exception()
         if isinstance(failure, KilledWorker):
             return None
         raise failure
+
+    def _lost(self) -> Exception:
+        return _ResultLost() if self.client.status == "running" else self._gone()
 
     def _gone(self) -> ClusterError:
         scheduler = getattr(self.client.scheduler, "address", None) or "of the cluster"
@@ -105,6 +122,10 @@ class DaskExecutor:
             f"The scheduler {scheduler} is lost: what was scored is kept where there is a run folder, and the same "
             "call goes on from there."
         )
+
+
+class _ResultLost(Exception):
+    """A task was done, and its result went with the worker that had it."""
 
 
 class _Placed:

@@ -19,6 +19,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn import get_config
 
+from isde.memory import address_space_left
 from isde.run.processes import do_in_processes
 from isde.run.work import ChunkScores, Means, Report, Run
 
@@ -27,6 +28,10 @@ CHUNKS_PER_WORKER = 4
 
 LEAST_MEMORY = 64 << 20
 """Bytes for each worker: with less, there are fewer workers."""
+
+THREAD_BYTES = 256 << 20
+"""Of address space, for each worker that is a thread: its stack and what `malloc` keeps for it, and its share of the
+threads that a pool has besides."""
 
 Task = TypeVar("Task")
 ScoreTask = Callable[[Task, Means], ChunkScores]
@@ -80,7 +85,7 @@ class LocalExecutor:
     @property
     def n_workers(self) -> int:
         """Workers there are, within the memory allowed."""
-        return max(1, min(effective_n_jobs(self.n_jobs), memory_allowed() // LEAST_MEMORY))
+        return max(1, min(n_threads(self.n_jobs), memory_allowed() // LEAST_MEMORY))
 
     def means(self, n_tasks: int) -> Means:
         apart = self.in_processes or not self.shares or n_tasks >= CHUNKS_PER_WORKER * self.n_workers
@@ -111,17 +116,28 @@ def _numbered(score: ScoreTask[Task], number: int, task: Task, means: Means) -> 
 
 
 def memory_allowed() -> int:
-    """Bytes of scikit-learn's `working_memory`."""
-    return int(get_config()["working_memory"] * 2**20)
+    """Bytes of scikit-learn's `working_memory`, or what `ulimit -v` leaves of them."""
+    asked, left = int(get_config()["working_memory"] * 2**20), address_space_left()
+    return asked if left is None else min(asked, left)
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Workers as joblib counts them, as far as `ulimit -v` has room for their threads.
+
+    A thread that finds no room for itself may never begin, and whoever started it waits for ever.
+    """
+    asked, left = effective_n_jobs(n_jobs), address_space_left()
+    return asked if left is None else max(1, min(asked, left // THREAD_BYTES))
 
 
 @contextmanager
 def workers(n_jobs: int | None) -> Iterator[Run]:
     """A pool of threads (or what `joblib.parallel_config` says) as a function that runs tasks in order."""
-    if effective_n_jobs(n_jobs) == 1:
+    n_workers = n_threads(n_jobs)
+    if n_workers == 1:
         yield Means().run
         return
-    with Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator") as pool:
+    with Parallel(n_jobs=n_workers, prefer="threads", return_as="generator") as pool:
 
         def run(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
             results: Iterable[Any] = pool(delayed(function)(*task) for task in tasks)

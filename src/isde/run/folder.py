@@ -21,7 +21,7 @@ import numpy as np
 from llvmlite.binding import get_host_cpu_name  # numba compiles for it
 
 from isde.arrays import Matrix
-from isde.errors import CheckpointError, ResourceError, warn
+from isde.errors import CheckpointError, InputError, ResourceError, warn
 from isde.files import whole_file
 from isde.run.lock import LOCK_FILE, hold
 from isde.run.log import AppendLog
@@ -64,8 +64,25 @@ class Manifest:
             raise ValueError("it differs from its checksum")
         if saved["format"] != FORMAT:
             raise ValueError(f"its format is {saved['format']!r}, this isde knows {FORMAT}")
+        _check_kinds(**content)
         sizes, splits = tuple(content["max_block_sizes"]), tuple(content["splits"])
         return cls(content["facts"], sizes, splits, content["seed"], content["machine"])
+
+
+def _check_kinds(facts: Any, max_block_sizes: Any, splits: Any, seed: Any, machine: Any) -> None:
+    """Raise ValueError unless each part is what it has to be: a checksum tells damage, not sense."""
+    sound = {
+        "facts": isinstance(facts, dict),
+        "max_block_sizes": isinstance(max_block_sizes, list)
+        and all(type(size) is int and size > 0 for size in max_block_sizes)
+        and max_block_sizes == sorted(set(max_block_sizes)) != [],
+        "splits": isinstance(splits, list) and all(isinstance(key, str) for key in splits),
+        "seed": seed is None or (type(seed) is int and 0 <= seed < 1 << 32),
+        "machine": isinstance(machine, dict) and all(isinstance(text, str) for text in machine.values()),
+    }
+    wrong = [name for name, is_sound in sound.items() if not is_sound]
+    if wrong:
+        raise ValueError(f"its {wrong[0]} cannot be")
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -102,6 +119,8 @@ class RunFolder:
         """What stands in the folder; None where nothing does."""
         path = self.path / MANIFEST_FILE
         try:
+            if path.exists() and not path.is_file():
+                raise ValueError("it is no file")
             if path.stat().st_size > MANIFEST_BYTES_MAX:
                 raise ValueError(f"it is larger than {MANIFEST_BYTES_MAX >> 20} MB")
             return Manifest.from_json(json.loads(path.read_bytes()))
@@ -126,7 +145,7 @@ class RunFolder:
             self._write(agreed)
         log = None
         try:
-            with AppendLog(self.path / LOG_FILE) as log:
+            with self._log() as log:
                 if log.damaged:  # a torn end is what a killed process leaves
                     n = log.damaged
                     warn(f"{n:,} bytes of {log.path} are damaged: what stood there is scored again, not the rest.")
@@ -135,6 +154,14 @@ class RunFolder:
             if found is None and (log is None or not log.keys()):
                 self.clear()  # a parameter that is wrong must not be held against the right one
             raise
+
+    def _log(self) -> AppendLog:
+        try:
+            return AppendLog(self.path / LOG_FILE)
+        except OSError as error:
+            raise InputError(
+                f"{self.path / LOG_FILE} cannot be written ({error.strerror or error}): {WAY_OUT}."
+            ) from error
 
     def _write(self, manifest: Manifest) -> None:
         text = json.dumps(manifest.to_json(), indent=1) + "\n"
@@ -206,7 +233,7 @@ def _major(text: str | None) -> str | None:
 def _refusal(folder: Path, name: str, found: Any, asked: Any) -> CheckpointError:
     if name == "data":
         what = "other data, of the same shape"
-    elif name == "columns":
+    elif name == "columns" and isinstance(found, list):
         new = [column for column in asked if column not in found] or [column for column in found if column not in asked]
         what = f"other columns ({', '.join(map(repr, new[:3]))})" if new else "its columns in another order"
     else:

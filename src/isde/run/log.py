@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import struct
 import time
 from collections.abc import KeysView
@@ -56,6 +57,8 @@ class AppendLog:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         self._handle = os.open(path, flags, 0o600)
         try:
+            if not stat.S_ISREG(os.fstat(self._handle).st_mode):
+                raise CheckpointError(f"{path} is no file: give another folder.")
             self._places, self.damaged = read_frames(path)
             self._end = max((place.end for place in self._places.values()), default=0)
             self.torn = os.fstat(self._handle).st_size - self._end

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from isde.arrays import FrozenArrays, IntVector, Mask, Vector
+from isde.contents import FARTHEST
 
 Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterable[Any]]
 """Calls a function on each tuple of arguments, in any way, and gives the results in order."""
@@ -44,6 +45,22 @@ class ChunkScores(FrozenArrays):
     @classmethod
     def without_bandwidths(cls, positions: IntVector, scores: Vector) -> ChunkScores:
         return cls(positions, scores, np.full(len(scores), np.nan), np.zeros(len(scores), dtype=bool))
+
+    def are_sound(self, n_subsets: int, have_scores: Mask) -> bool:
+        """Whether these are so many of all subsets, each once, with numbers that mean something.
+
+        A digest tells that a record is as it was written, not that it was written by this program. `have_scores` says
+        which of all subsets have one.
+        """
+        if not len(self.positions) == len(np.unique(self.positions)) == n_subsets:
+            return False
+        if not ((self.positions >= 0) & (self.positions < len(have_scores))).all():
+            return False
+        scores = self.scores[have_scores[self.positions]]
+        widths = self.bandwidths[~np.isnan(self.bandwidths)]
+        # No density gives -inf; of all else there is a spread over splits.
+        numbers = (scores == -np.inf) | (np.abs(scores) <= FARTHEST)
+        return bool(numbers.all() and ((widths > 0) & (widths < np.inf)).all())
 
 
 @dataclass(frozen=True)
