@@ -79,21 +79,21 @@ def _private_folder() -> Path | None:
 
 CACHE = _keeps_code()
 
-loop = njit(cache=CACHE, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+loop = njit(cache=CACHE, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False, no_rewrites=True)
 """Called from Python; sums in the order written."""
 
-fast_loop = njit(cache=CACHE, nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath=REORDERED)
+fast_loop = njit(cache=CACHE, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False, no_rewrites=True, fastmath=REORDERED)
 """Called from Python; sums reordered for vectors."""
 
-part = njit(forceinline=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+part = njit(forceinline=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False, no_rewrites=True, no_cpython_wrapper=True)
 """Called by compiled functions, and compiled before it becomes a part of them; sums in the order written."""
 
 fast_part = njit(
-    forceinline=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True, fastmath=REORDERED
+    forceinline=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False, no_rewrites=True, no_cpython_wrapper=True, fastmath=REORDERED
 )
 """The same; sums reordered."""
 
-fast_inline = njit(inline="always", error_model="numpy", fastmath=REORDERED)
+fast_inline = njit(inline="always", error_model="numpy", _nrt=False, no_rewrites=True, fastmath=REORDERED)
 """Called at one place, and written into the caller before that is compiled: half the cost of a part, where it has one
 caller; more, where it has two."""
 

@@ -251,10 +251,10 @@ def _distances(query: Any, centres: Any, columns: Any, start: int, out: Any, nea
 
     Returns the least, found in parts by an array of least values: numba does not make a vector loop of a plain minimum.
     """
-    for j in range(PART):
+    for j in range(len(near)):
         near[j] = np.inf
-    for part in range(0, len(out), PART):
-        D = out[part : part + PART]
+    for part in range(0, len(out), len(near)):
+        D = out[part : part + len(near)]
         for i in range(len(columns)):
             if columns[i] >= 0:
                 x, column = query[columns[i]], centres[columns[i], start + part : start + part + len(D)]

@@ -246,14 +246,14 @@ def _run(
 
     One function for all that is done to a mixture: expectation and factors are most of its code, and compiled once.
     """
-    m = rows.shape[1]
+    m, at_once = rows.shape[1], shares.shape[1]
     for step in range(steps + 1):
         if step > 0:
             _maximise(moments, form, weight, mean, covariance, moved)
         _prepare(weight, mean, covariance, moved, form, moments, L)
         if step < steps or len(out) > 0:
-            for start in range(0, m, AT_ONCE):
-                n = min(AT_ONCE, m - start)
+            for start in range(0, m, at_once):
+                n = min(at_once, m - start)
                 _joint(rows, start, n, form, shares)
                 _share(form, shares, n)
                 if step < steps:

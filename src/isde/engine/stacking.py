@@ -257,8 +257,8 @@ def _sum_kernels(
         after = edges[fold[q] + 1] if fold[q] >= 0 else m
         for part in range(2):
             begin, end = (0, hole) if part == 0 else (after, m)
-            for start in range(begin, end, CENTRES_AT_ONCE):
-                n = min(CENTRES_AT_ONCE, end - start)
+            for start in range(begin, end, len(D)):
+                n = min(len(D), end - start)
                 for i in range(n):
                     D[i] = F32(0.0)
                 for c in range(s):
