@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.engine.jit import fast_inline, fast_loop, fast_part
+from isde.engine.jit import fast_inline, fast_loop, fast_part, larger, same_bits, smaller
 
 F32 = np.float32
 SCALE_BITS = 57
@@ -100,13 +100,14 @@ def _scaled_kernel(D: Any, rate: Any, E: Any) -> None:  # in: D, rate; out: E
     for j in range(len(D), len(E)):
         E[j] = F32(0.0)
     for j in range(len(D)):
-        x = max(-rate * D[j], F32(-120.0))  # beyond: flushed anyway
+        x = larger(-rate * D[j], F32(-120.0))  # beyond: flushed anyway
         whole = np.floor(x + F32(0.5))
         t = x - whole  # in [-1/2, 1/2]
         t2 = t * t
         low = F32(1.0) + F32(6.9314721e-1) * t + t2 * (F32(2.4022651e-1) + F32(5.5503272e-2) * t)
         high = F32(9.6180567e-3) + F32(1.3400428e-3) * t + t2 * F32(1.5461444e-4)
-        v = (low + t2 * t2 * high) * np.int32(F32(whole + SHIFT32).view(np.int32) << np.int32(23)).view(np.float32)
+        power = same_bits(np.int32(same_bits(F32(whole + SHIFT32), np.int32) << np.int32(23)), np.float32)
+        v = (low + t2 * t2 * high) * power
         E[j] = v if v >= FLUSH else F32(0.0)
 
 
@@ -194,7 +195,7 @@ def sum_products(
                     _squared_distances(queries[i], centres, shrinks[h], groups[g], D[g])
             # Chunks have one width, the last one filled up with zeros: a loop of whole vectors has no slow remainder.
             for start in range(0, L, chunk):
-                width = min(chunk, L - start)
+                width = smaller(chunk, L - start)
                 for g in range(n_groups):
                     if needed[h, g]:
                         _scaled_kernel(D[g, start : start + width], rates[h], rows[g])
@@ -225,7 +226,7 @@ def sum_products(
             for a in range(first[h], first[h + 1]):
                 least = np.inf
                 for slot in range(slots):
-                    least = min(least, sums[a, slot])
+                    least = smaller(least, sums[a, slot])
                 if least >= trusted:
                     for slot in range(slots):
                         products[a, slot] *= sums[a, slot] * SUM_RESCALE
@@ -267,10 +268,10 @@ def _distances(query: Any, centres: Any, columns: Any, start: int, out: Any, nea
                         difference = x - column[j]
                         D[j] += difference * difference
         for j in range(len(D)):
-            near[j] = min(near[j], D[j])
+            near[j] = smaller(near[j], D[j])
     least = near[0]
     for j in range(len(near)):
-        least = min(least, near[j])
+        least = smaller(least, near[j])
     return least
 
 
@@ -282,7 +283,7 @@ def _sum_exp2(x: Any, least: float, rate: float) -> Any:  # in: x, ...
     """
     total = 0.0
     for j in range(len(x)):
-        total += _exp2(max(rate * (least - x[j]), -1021.0))
+        total += _exp2(larger(rate * (least - x[j]), -1021.0))
     return total
 
 
@@ -301,7 +302,7 @@ def _exp2(y: float) -> Any:
     p4 = 0.009618129107587256 + 0.001333355814640647 * t + t2 * (0.00015403530463724353 + 1.5252733841556773e-05 * t)
     p8 = 1.3215432535912375e-06 + 1.0178057087733941e-07 * t
     p8 += t2 * (7.074194297288521e-09 + 4.4558179083360645e-10 * t)
-    power = np.int64(np.float64(whole + SHIFT64).view(np.int64) << np.int64(52)).view(np.float64)
+    power = same_bits(np.int64(same_bits(np.float64(whole + SHIFT64), np.int64) << np.int64(52)), np.float64)
     return (p0 + t4 * (p4 + t4 * p8)) * power
 
 
@@ -313,7 +314,7 @@ def _add_four_sums(x: Any, least: float, rate: float, totals: Any) -> None:  # i
     """
     a = b = c = d = 0.0
     for j in range(len(x)):
-        y = max(rate * (least - x[j]), -1021.0)
+        y = larger(rate * (least - x[j]), -1021.0)
         v = _exp2(y)
         a += v
         v = v if y > -255.0 else 0.0
@@ -355,7 +356,7 @@ def log_kernel_sums_of_ladder(
             for start in range(0, L, size):
                 D = buffer[: L - start]
                 if not summed or size < L:
-                    least = min(least, _distances(queries[i], centres, every, start, D, near))
+                    least = smaller(least, _distances(queries[i], centres, every, start, D, near))
                 if summed:
                     for b in range(0, len(out), 4):
                         _add_four_sums(D, least, rate * 4.0**b * 1.4426950408889634, totals[b : b + 4])
@@ -386,7 +387,7 @@ def log_kernel_sums(
             for start in range(0, L, size):
                 D = buffer[: L - start]
                 if not summed or size < L:
-                    least = min(least, _distances(query, centres, own, start, D, near))
+                    least = smaller(least, _distances(query, centres, own, start, D, near))
                 if summed:
                     total += _sum_exp2(D, least, factor * 1.4426950408889634)
         out[e] = np.log(total) - factor * least

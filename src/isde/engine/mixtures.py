@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dsyevd
 
 from isde.arrays import Mask, Matrix, Vector
-from isde.engine.jit import fast_inline, fast_loop, fast_part, part
+from isde.engine.jit import fast_inline, fast_loop, fast_part, larger, part, same_bits, smaller
 
 F32 = np.float32
 AT_ONCE = 512
@@ -253,7 +253,7 @@ def _run(
         _prepare(weight, mean, covariance, moved, form, moments, L)
         if step < steps or len(out) > 0:
             for start in range(0, m, at_once):
-                n = min(at_once, m - start)
+                n = smaller(at_once, m - start)
                 _joint(rows, start, n, form, shares)
                 _share(form, shares, n)
                 if step < steps:
@@ -280,11 +280,11 @@ def _prepare(weight: Any, mean: Any, covariance: Any, moved: Any, form: Any, mom
             continue
         more = REGULARISATION
         for r in range(s if moved[g] else 0):
-            covariance[g, r, r] = max(covariance[g, r, r], 0.0) + REGULARISATION
+            covariance[g, r, r] = larger(covariance[g, r, r], 0.0) + REGULARISATION
         while moved[g] or not _cholesky(covariance[g], L):
             moved[g] = False
             for r in range(s):
-                covariance[g, r, r] = max(covariance[g, r, r], REGULARISATION) * (1.0 + more)
+                covariance[g, r, r] = larger(covariance[g, r, r], REGULARISATION) * (1.0 + more)
             more *= 10.0
         constant = np.log2(weight[g]) - 0.5 * s * LOG2_2PI
         for r in range(s):
@@ -351,19 +351,19 @@ def _share(form: Any, shares: Any, n: int) -> None:
         if form[g, s, s] != DEAD:
             row = shares[g, :n]
             for i in range(n):
-                top[i] = max(top[i], row[i])
+                top[i] = larger(top[i], row[i])
     for g in range(len(form)):
         if form[g, s, s] == DEAD:
             continue
         row = shares[g, :n]
         for i in range(n):
-            x = max(row[i] - top[i], F32(-126.0))
+            x = larger(row[i] - top[i], F32(-126.0))
             whole = np.floor(x + F32(0.5))
             t = x - whole  # in [-1/2, 1/2]
             t2 = t * t
             low = F32(1.0) + F32(6.9314721e-1) * t + t2 * (F32(2.4022651e-1) + F32(5.5503272e-2) * t)
             high = F32(9.6180567e-3) + F32(1.3400428e-3) * t + t2 * F32(1.5461444e-4)
-            power = np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+            power = same_bits(np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)), np.float32)
             v = (low + t2 * t2 * high) * power
             row[i] = v
             total[i] += v
