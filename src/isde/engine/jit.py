@@ -7,8 +7,8 @@ A machine that never ran isde compiles what it needs at the first call, and keep
   here clears the cache.
 - `nogil`: other threads run meanwhile.
 - `error_model="numpy"`: division by zero gives inf or nan, as in NumPy, and needs no code that raises.
-- `_nrt=False`: nothing is allocated, so that there are no references to count; `no_rewrites`: nor whole arrays in
-  expressions to be rewritten.
+- `_nrt=False`: nothing is allocated, so that there are no references to count. `no_rewrites`: nor are there whole
+  arrays in expressions; `array.shape[1]` is then a function to compile, `_, n = array.shape` is not.
 - No wrapper for callers in C: there are none. None for callers in Python either where only compiled functions call:
   numba compiles a short function once more inside each of its wrappers.
 - What a compiled function calls becomes a part of it. Without that the first run on a machine differed from all others

@@ -185,7 +185,7 @@ def sum_products(
     rates, shrinks, needed, left_needed, first, octet, wanted, whole = asked
     D, rows, left, sums, products = scratch
     logs, doubtful, listed = found
-    n, L, chunk = len(queries), centres.shape[1], rows.shape[1]
+    (n, _), (_, L), (_, chunk), (_, eight, capacity) = queries.shape, centres.shape, rows.shape, listed.shape
     n_groups, lefts, slots = len(groups), len(rows) - LEFT, LEFT * RIGHT
     for i in range(n):
         take_logs = (i + 1) % LOGS_AT_ONCE == 0 or i + 1 == n
@@ -220,7 +220,7 @@ def sum_products(
                     if whole[a]:
                         _multiply_octet(rows, left, right[b], sums[a])
                     else:
-                        for slot in range(sums.shape[1]):
+                        for slot in range(eight):
                             if wanted[a, slot]:
                                 sums[a, slot] += _dot(rows[left[slot // RIGHT]], rows[right[b, slot % RIGHT]])
             for a in range(first[h], first[h + 1]):
@@ -232,11 +232,11 @@ def sum_products(
                         products[a, slot] *= sums[a, slot] * SUM_RESCALE
                         sums[a, slot] = 0.0
                 else:
-                    for slot in range(sums.shape[1]):
+                    for slot in range(eight):
                         if sums[a, slot] >= trusted:
                             products[a, slot] *= sums[a, slot] * SUM_RESCALE
                         elif wanted[a, slot]:
-                            if doubtful[a, slot] < listed.shape[2]:
+                            if doubtful[a, slot] < capacity:
                                 listed[a, slot, doubtful[a, slot]] = i
                             doubtful[a, slot] += 1
                         sums[a, slot] = 0.0
@@ -347,7 +347,7 @@ def log_kernel_sums_of_ladder(
     near: Any,  # scratch: (PART,)
 ) -> None:
     """out[b, i] = log sum_j exp(-4^b rate |queries[i] - centres[:, j]|^2): `log_kernel_sums`, distances shared."""
-    L, size = centres.shape[1], DISTANCES_KEPT
+    (_, L), size = centres.shape, DISTANCES_KEPT
     for i in range(len(queries)):
         least = np.inf
         for b in range(len(totals)):
@@ -379,7 +379,7 @@ def log_kernel_sums(
 
     The nearest centre is taken out of the sum, which then is at least 1.
     """
-    L, size = centres.shape[1], DISTANCES_KEPT
+    (_, L), size = centres.shape, DISTANCES_KEPT
     for e in range(len(row)):
         query, own, factor = queries[row[e]], columns[e % len(columns)], rate[e % len(rate)]
         least, total = np.inf, 0.0

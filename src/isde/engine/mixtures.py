@@ -246,7 +246,7 @@ def _run(
 
     One function for all that is done to a mixture: expectation and factors are most of its code, and compiled once.
     """
-    m, at_once = rows.shape[1], shares.shape[1]
+    (_, m), (_, at_once) = rows.shape, shares.shape
     for step in range(steps + 1):
         if step > 0:
             _maximise(moments, form, weight, mean, covariance, moved)
@@ -268,7 +268,8 @@ def _prepare(weight: Any, mean: Any, covariance: Any, moved: Any, form: Any, mom
 
     The level is the log2 of its density, times its weight, at the mean. Moments are zeros again.
     """
-    s, column = L.shape[1], L[L.shape[1]]
+    s = len(L) - 1
+    column = L[s]
     for g in range(len(weight)):
         form[g, s, s] = DEAD
         for r in range(s + 1):
@@ -344,7 +345,7 @@ def _joint(rows: Any, start: int, n: int, form: Any, shares: Any) -> None:
 @fast_inline
 def _share(form: Any, shares: Any, n: int) -> None:
     """shares[g, i] -> 2^(shares[g, i] - top[i]), top[i] their largest, total[i] their sum."""
-    s, top, total = form.shape[1] - 1, shares[len(form), :n], shares[len(form) + 1, :n]
+    s, top, total = len(form[0]) - 1, shares[len(form), :n], shares[len(form) + 1, :n]
     for i in range(n):
         top[i], total[i] = DEAD, F32(0.0)
     for g in range(len(form)):
@@ -410,7 +411,7 @@ def _add_moments(rows: Any, start: int, n: int, form: Any, shares: Any, moments:
 @fast_part
 def _maximise(moments: Any, form: Any, weight: Any, mean: Any, covariance: Any, moved: Any) -> None:
     """Weights, means and covariances from the moments; a component with too few rows is dropped, but for the last."""
-    s = mean.shape[1]
+    _, s = mean.shape
     total = _drop_small(moments, s)
     for g in range(1, len(weight)):
         count = moments[g, s, s]
@@ -466,15 +467,16 @@ def _move_apart(
     axes: Any,  # in: that direction
 ) -> None:
     """Halves to either side along the longest axis, narrower by as much as their distance explains."""
+    _, s = axes.shape
     for g in range(1, len(lengths)):
         a, b = 2 * g - 1, 2 * g
         if weights[b] == 0:
             continue
-        for r in range(axes.shape[1]):
+        for r in range(s):
             step = np.sqrt(SPLIT * lengths[g]) * axes[g, r]
             means[a, r] -= step
             means[b, r] += step
-            for c in range(axes.shape[1]):
+            for c in range(s):
                 along = SPLIT * lengths[g] * axes[g, r] * axes[g, c]
                 covariances[a, r, c] -= along
                 covariances[b, r, c] -= along

@@ -251,8 +251,8 @@ def _sum_kernels(
     sums: Any,  # out: (groups x 4 bandwidths, q)
     D: Any,  # scratch: squared distances to some centres
 ) -> None:
-    s, m = centres.shape
-    for q in range(queries.shape[1]):
+    (s, m), (_, n_queries) = centres.shape, queries.shape
+    for q in range(n_queries):
         hole = edges[fold[q]] if fold[q] >= 0 else m
         after = edges[fold[q] + 1] if fold[q] >= 0 else m
         for part in range(2):
