@@ -7,8 +7,8 @@ A machine that never ran isde compiles what it needs at the first call, and keep
   here clears the cache.
 - `nogil`: other threads run meanwhile.
 - `error_model="numpy"`: division by zero gives inf or nan, as in NumPy, and needs no code that raises.
-- `_nrt=False`: nothing is allocated, so that there are no references to count. `no_rewrites`: nor are there whole
-  arrays in expressions; `array.shape[1]` is then a function to compile, `_, n = array.shape` is not.
+- `_nrt=False`, but for `loop`: nothing is allocated, so that there are no references to count. `no_rewrites`: nor are
+  there whole arrays in expressions; `array.shape[1]` is then a function to compile, `_, n = array.shape` is not.
 - No wrapper for callers in C: there are none. None for callers in Python either where only compiled functions call:
   numba compiles a short function once more inside each of its wrappers.
 - What a compiled function calls becomes a part of it. Without that the first run on a machine differed from all others
@@ -83,22 +83,23 @@ def _private_folder() -> Path | None:
 
 CACHE = _keeps_code()
 
-OF_ALL = {"error_model": "numpy", "no_cfunc_wrapper": True, "no_rewrites": True, "_nrt": False}
-OF_PARTS = {"forceinline": True, "no_cpython_wrapper": True}
+OF_ALL = {"error_model": "numpy", "no_cfunc_wrapper": True}
+LEAN = OF_ALL | {"no_rewrites": True, "_nrt": False}
+OF_PARTS = LEAN | {"forceinline": True, "no_cpython_wrapper": True}
 
 loop = njit(cache=CACHE, nogil=True, **OF_ALL)
-"""Called from Python; sums in the order written."""
+"""Called from Python; sums in the order written; may allocate."""
 
-fast_loop = njit(cache=CACHE, nogil=True, fastmath=REORDERED, **OF_ALL)
+fast_loop = njit(cache=CACHE, nogil=True, fastmath=REORDERED, **LEAN)
 """Called from Python; sums reordered for vectors."""
 
-part = njit(**OF_PARTS, **OF_ALL)
+part = njit(**OF_PARTS)
 """Called by compiled functions, and compiled before it becomes a part of them; sums in the order written."""
 
-fast_part = njit(fastmath=REORDERED, **OF_PARTS, **OF_ALL)
+fast_part = njit(fastmath=REORDERED, **OF_PARTS)
 """The same; sums reordered."""
 
-fast_inline = njit(inline="always", fastmath=REORDERED, **OF_ALL)
+fast_inline = njit(inline="always", fastmath=REORDERED, **LEAN)
 """Called at one place, and written into the caller before that is compiled: half the cost of a part, where it has one
 caller; more, where it has two."""
 
