@@ -516,7 +516,7 @@ def test_an_alpha_that_the_tables_drawn_cannot_tell_is_refused_in_a_sentence(row
     smallest = chance.smallest_alpha(SubsetFamily(3, 2))
     structure(alpha=1.01 * smallest).score(rows, columns=False)
     with pytest.raises(
-        ValueError, match=r"is smaller than 20 tables of chance can tell: use alpha=.* or more, or None"
+        ValueError, match=r"is smaller than 20 tables of chance can tell: use alpha=.* or more, or alpha=None"
     ):
         structure(alpha=0.99 * smallest).score(rows, columns=False)
 

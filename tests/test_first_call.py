@@ -61,12 +61,12 @@ def fits(tmp_path_factory):
 
 def test_a_default_fit_compiles_few_functions_each_for_one_kind_of_arguments(fits):
     assert set(fits[0]["functions"].values()) == {1}
-    assert len(fits[0]["functions"]) <= 24
+    assert len(fits[0]["functions"]) <= 16
 
 
 def test_a_default_fit_compiles_hardly_anything_that_is_not_ours(fits):
     """Each kind of np.zeros, each whole-array assignment inside a compiled function is several functions of numba's."""
-    assert len(fits[0]["compiled"]) <= 36, fits[0]["compiled"]
+    assert len(fits[0]["compiled"]) <= 17, fits[0]["compiled"]
 
 
 def test_a_second_process_compiles_nothing(fits):

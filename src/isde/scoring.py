@@ -202,7 +202,7 @@ class Scoring:
         if alpha < smallest:
             raise ValueError(
                 f"alpha={alpha:g} is smaller than {chance.n_tables} tables of chance can tell: "
-                f"use alpha={1.05 * smallest:.2g} or more, or None."  # 5 % more: rounding must not make it too small
+                f"use alpha={1.05 * smallest:.2g} or more, or alpha=None."  # 5 % more, for rounding
             )
         if self.verbose > 0:
             say(

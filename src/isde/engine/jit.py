@@ -7,6 +7,8 @@ A machine that never ran isde compiles what it needs at the first call, and keep
   here clears the cache.
 - `nogil`: other threads run meanwhile.
 - `error_model="numpy"`: division by zero gives inf or nan, as in NumPy, and needs no code that raises.
+- `_nrt=False`, but for `loop`: nothing is allocated, so that there are no references to count. `no_rewrites`: nor are
+  there whole arrays in expressions; `array.shape[1]` is then a function to compile, `_, n = array.shape` is not.
 - No wrapper for callers in C: there are none. None for callers in Python either where only compiled functions call:
   numba compiles a short function once more inside each of its wrappers.
 - What a compiled function calls becomes a part of it. Without that the first run on a machine differed from all others
@@ -14,8 +16,9 @@ A machine that never ran isde compiles what it needs at the first call, and keep
   beside its caller, which add in another order, and the cache to decide which of them runs.)
 
 The rest is in how functions are written. Arrays to write to come from the caller: each kind of np.zeros takes 0.1 s
-of compilation. So does each assignment to, or reduction of, a whole array: loops do the same. Arguments are of one
-type and layout, always: another one compiles all again. `tests/test_first_call.py` counts.
+of compilation. So does each assignment to, or reduction of, a whole array: loops do the same. How much is done at once
+is the length of an array that comes from the caller, too: of a loop that ends at 512 or before, LLVM writes out all
+steps. Arguments are of one type and layout, always: another one compiles all again. `tests/test_first_call.py` counts.
 """
 
 from __future__ import annotations
@@ -29,9 +32,10 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from numba import config, njit
+from numba import config, njit, types
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
+from numba.extending import intrinsic
 
 from isde.errors import warn
 
@@ -79,23 +83,57 @@ def _private_folder() -> Path | None:
 
 CACHE = _keeps_code()
 
-loop = njit(cache=CACHE, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-"""Called from Python; sums in the order written."""
+OF_ALL = {"error_model": "numpy", "no_cfunc_wrapper": True}
+LEAN = OF_ALL | {"no_rewrites": True, "_nrt": False}
+OF_PARTS = LEAN | {"forceinline": True, "no_cpython_wrapper": True}
 
-fast_loop = njit(cache=CACHE, nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath=REORDERED)
+loop = njit(cache=CACHE, nogil=True, **OF_ALL)
+"""Called from Python; sums in the order written; may allocate."""
+
+fast_loop = njit(cache=CACHE, nogil=True, fastmath=REORDERED, **LEAN)
 """Called from Python; sums reordered for vectors."""
 
-part = njit(forceinline=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+part = njit(**OF_PARTS)
 """Called by compiled functions, and compiled before it becomes a part of them; sums in the order written."""
 
-fast_part = njit(
-    forceinline=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True, fastmath=REORDERED
-)
+fast_part = njit(fastmath=REORDERED, **OF_PARTS)
 """The same; sums reordered."""
 
-fast_inline = njit(inline="always", error_model="numpy", fastmath=REORDERED)
+fast_inline = njit(inline="always", fastmath=REORDERED, **LEAN)
 """Called at one place, and written into the caller before that is compiled: half the cost of a part, where it has one
 caller; more, where it has two."""
+
+
+@intrinsic
+def same_bits(_: Any, number: Any, kind: Any) -> Any:
+    """The bits of a number read as another kind of number, inside compiled code.
+
+    `number.view(kind)` is the same, and a function of numba's to compile for each pair of kinds; so are `max` and `min`
+    of two numbers, which are `larger` and `smaller` here: instructions in place of nine functions.
+    """
+
+    def bitcast(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.bitcast(values[0], context.get_value_type(signature.return_type))
+
+    return kind.dtype(number, kind), bitcast
+
+
+def _one_of_two(sign: str) -> Any:
+    """Of two numbers of one kind, the second where it has the sign to the first."""
+
+    def typed(_: Any, first: Any, second: Any) -> Any:
+        kind = first if isinstance(first, types.Float) else types.intp
+
+        def select(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            compare = builder.fcmp_ordered if isinstance(kind, types.Float) else builder.icmp_signed
+            return builder.select(compare(sign, values[1], values[0]), values[1], values[0])
+
+        return kind(kind, kind), select
+
+    return intrinsic(typed)
+
+
+larger, smaller = _one_of_two(">"), _one_of_two("<")
 
 
 class _WithoutCollector(event.Listener):  # type: ignore[misc]

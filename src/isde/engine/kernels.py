@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.engine.jit import fast_inline, fast_loop, fast_part
+from isde.engine.jit import fast_inline, fast_loop, fast_part, larger, same_bits, smaller
 
 F32 = np.float32
 SCALE_BITS = 57
@@ -106,13 +106,14 @@ def _scaled_kernel(D: Any, rate: Any, E: Any) -> None:  # in: D, rate; out: E
     for j in range(len(D), len(E)):
         E[j] = F32(0.0)
     for j in range(len(D)):
-        x = max(-rate * D[j], F32(-120.0))  # beyond: flushed anyway
+        x = larger(-rate * D[j], F32(-120.0))  # beyond: flushed anyway
         whole = np.floor(x + F32(0.5))
         t = x - whole  # in [-1/2, 1/2]
         t2 = t * t
         low = F32(1.0) + F32(6.9314721e-1) * t + t2 * (F32(2.4022651e-1) + F32(5.5503272e-2) * t)
         high = F32(9.6180567e-3) + F32(1.3400428e-3) * t + t2 * F32(1.5461444e-4)
-        v = (low + t2 * t2 * high) * np.int32(F32(whole + SHIFT32).view(np.int32) << np.int32(23)).view(np.float32)
+        power = same_bits(np.int32(same_bits(F32(whole + SHIFT32), np.int32) << np.int32(23)), np.float32)
+        v = (low + t2 * t2 * high) * power
         E[j] = v if v >= FLUSH else F32(0.0)
 
 
@@ -190,7 +191,7 @@ def sum_products(
     rates, shrinks, needed, left_needed, first, octet, wanted, whole = asked
     D, rows, left, sums, products = scratch
     logs, doubtful, listed = found
-    n, L, chunk = len(queries), centres.shape[1], rows.shape[1]
+    (n, _), (_, L), (_, chunk), (_, eight, capacity) = queries.shape, centres.shape, rows.shape, listed.shape
     n_groups, lefts, slots = len(groups), len(rows) - LEFT, LEFT * RIGHT
     for i in range(n):
         take_logs = (i + 1) % LOGS_AT_ONCE == 0 or i + 1 == n
@@ -200,7 +201,7 @@ def sum_products(
                     _squared_distances(queries[i], centres, shrinks[h], groups[g], D[g])
             # Chunks have one width, the last one filled up with zeros: a loop of whole vectors has no slow remainder.
             for start in range(0, L, chunk):
-                width = min(chunk, L - start)
+                width = smaller(chunk, L - start)
                 for g in range(n_groups):
                     if needed[h, g]:
                         _scaled_kernel(D[g, start : start + width], rates[h], rows[g])
@@ -225,23 +226,23 @@ def sum_products(
                     if whole[a]:
                         _multiply_octet(rows, left, right[b], sums[a])
                     else:
-                        for slot in range(sums.shape[1]):
+                        for slot in range(eight):
                             if wanted[a, slot]:
                                 sums[a, slot] += _dot(rows[left[slot // RIGHT]], rows[right[b, slot % RIGHT]])
             for a in range(first[h], first[h + 1]):
                 least = np.inf
                 for slot in range(slots):
-                    least = min(least, sums[a, slot])
+                    least = smaller(least, sums[a, slot])
                 if least >= trusted:
                     for slot in range(slots):
                         products[a, slot] *= sums[a, slot] * SUM_RESCALE
                         sums[a, slot] = 0.0
                 else:
-                    for slot in range(sums.shape[1]):
+                    for slot in range(eight):
                         if sums[a, slot] >= trusted:
                             products[a, slot] *= sums[a, slot] * SUM_RESCALE
                         elif wanted[a, slot]:
-                            if doubtful[a, slot] < listed.shape[2]:
+                            if doubtful[a, slot] < capacity:
                                 listed[a, slot, doubtful[a, slot]] = i
                             doubtful[a, slot] += 1
                         sums[a, slot] = 0.0
@@ -257,10 +258,10 @@ def _distances(query: Any, centres: Any, columns: Any, start: int, out: Any, nea
 
     Returns the least, found in parts by an array of least values: numba does not make a vector loop of a plain minimum.
     """
-    for j in range(PART):
+    for j in range(len(near)):
         near[j] = np.inf
-    for part in range(0, len(out), PART):
-        D = out[part : part + PART]
+    for part in range(0, len(out), len(near)):
+        D = out[part : part + len(near)]
         for i in range(len(columns)):
             if columns[i] >= 0:
                 x, column = query[columns[i]], centres[columns[i], start + part : start + part + len(D)]
@@ -273,10 +274,10 @@ def _distances(query: Any, centres: Any, columns: Any, start: int, out: Any, nea
                         difference = x - column[j]
                         D[j] += difference * difference
         for j in range(len(D)):
-            near[j] = min(near[j], D[j])
+            near[j] = smaller(near[j], D[j])
     least = near[0]
     for j in range(len(near)):
-        least = min(least, near[j])
+        least = smaller(least, near[j])
     return least
 
 
@@ -288,7 +289,7 @@ def _sum_exp2(x: Any, least: float, rate: float) -> Any:  # in: x, ...
     """
     total = 0.0
     for j in range(len(x)):
-        total += _exp2(max(rate * (least - x[j]), -1021.0))
+        total += _exp2(larger(rate * (least - x[j]), -1021.0))
     return total
 
 
@@ -307,7 +308,7 @@ def _exp2(y: float) -> Any:
     p4 = 0.009618129107587256 + 0.001333355814640647 * t + t2 * (0.00015403530463724353 + 1.5252733841556773e-05 * t)
     p8 = 1.3215432535912375e-06 + 1.0178057087733941e-07 * t
     p8 += t2 * (7.074194297288521e-09 + 4.4558179083360645e-10 * t)
-    power = np.int64(np.float64(whole + SHIFT64).view(np.int64) << np.int64(52)).view(np.float64)
+    power = same_bits(np.int64(same_bits(np.float64(whole + SHIFT64), np.int64) << np.int64(52)), np.float64)
     return (p0 + t4 * (p4 + t4 * p8)) * power
 
 
@@ -319,7 +320,7 @@ def _add_four_sums(x: Any, least: float, rate: float, totals: Any) -> None:  # i
     """
     a = b = c = d = 0.0
     for j in range(len(x)):
-        y = max(rate * (least - x[j]), -1021.0)
+        y = larger(rate * (least - x[j]), -1021.0)
         v = _exp2(y)
         a += v
         v = v if y > -255.0 else 0.0
@@ -352,7 +353,7 @@ def log_kernel_sums_of_ladder(
     near: Any,  # scratch: (PART,)
 ) -> None:
     """out[b, i] = log sum_j exp(-4^b rate |queries[i] - centres[:, j]|^2): `log_kernel_sums`, distances shared."""
-    L, size = centres.shape[1], DISTANCES_KEPT
+    (_, L), size = centres.shape, DISTANCES_KEPT
     for i in range(len(queries)):
         least = np.inf
         for b in range(len(totals)):
@@ -361,7 +362,7 @@ def log_kernel_sums_of_ladder(
             for start in range(0, L, size):
                 D = buffer[: L - start]
                 if not summed or size < L:
-                    least = min(least, _distances(queries[i], centres, every, start, D, near))
+                    least = smaller(least, _distances(queries[i], centres, every, start, D, near))
                 if summed:
                     for b in range(0, len(out), 4):
                         _add_four_sums(D, least, rate * 4.0**b * 1.4426950408889634, totals[b : b + 4])
@@ -384,7 +385,7 @@ def log_kernel_sums(
 
     The nearest centre is taken out of the sum, which then is at least 1.
     """
-    L, size = centres.shape[1], DISTANCES_KEPT
+    (_, L), size = centres.shape, DISTANCES_KEPT
     for e in range(len(row)):
         query, own, factor = queries[row[e]], columns[e % len(columns)], rate[e % len(rate)]
         least, total = np.inf, 0.0
@@ -392,7 +393,7 @@ def log_kernel_sums(
             for start in range(0, L, size):
                 D = buffer[: L - start]
                 if not summed or size < L:
-                    least = min(least, _distances(query, centres, own, start, D, near))
+                    least = smaller(least, _distances(query, centres, own, start, D, near))
                 if summed:
                     total += _sum_exp2(D, least, factor * 1.4426950408889634)
         out[e] = np.log(total) - factor * least

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dsyevd
 
 from isde.arrays import Mask, Matrix, Vector
-from isde.engine.jit import fast_inline, fast_loop, fast_part, part
+from isde.engine.jit import fast_inline, fast_loop, fast_part, larger, part, same_bits, smaller
 
 F32 = np.float32
 AT_ONCE = 512
@@ -255,14 +255,14 @@ def _run(
 
     One function for all that is done to a mixture: expectation and factors are most of its code, and compiled once.
     """
-    m = rows.shape[1]
+    (_, m), (_, at_once) = rows.shape, shares.shape
     for step in range(steps + 1):
         if step > 0:
             _maximise(moments, form, weight, mean, covariance, moved)
         _prepare(weight, mean, covariance, moved, form, moments, L)
         if step < steps or len(out) > 0:
-            for start in range(0, m, AT_ONCE):
-                n = min(AT_ONCE, m - start)
+            for start in range(0, m, at_once):
+                n = smaller(at_once, m - start)
                 _joint(rows, start, n, form, shares)
                 _share(form, shares, n)
                 if step < steps:
@@ -277,7 +277,8 @@ def _prepare(weight: Any, mean: Any, covariance: Any, moved: Any, form: Any, mom
 
     The level is the log2 of its density, times its weight, at the mean. Moments are zeros again.
     """
-    s, column = L.shape[1], L[L.shape[1]]
+    s = len(L) - 1
+    column = L[s]
     for g in range(len(weight)):
         form[g, s, s] = DEAD
         for r in range(s + 1):
@@ -289,11 +290,11 @@ def _prepare(weight: Any, mean: Any, covariance: Any, moved: Any, form: Any, mom
             continue
         more = REGULARISATION
         for r in range(s if moved[g] else 0):
-            covariance[g, r, r] = max(covariance[g, r, r], 0.0) + REGULARISATION
+            covariance[g, r, r] = larger(covariance[g, r, r], 0.0) + REGULARISATION
         while moved[g] or not _cholesky(covariance[g], L):
             moved[g] = False
             for r in range(s):
-                covariance[g, r, r] = max(covariance[g, r, r], REGULARISATION) * (1.0 + more)
+                covariance[g, r, r] = larger(covariance[g, r, r], REGULARISATION) * (1.0 + more)
             more *= 10.0
         constant = np.log2(weight[g]) - 0.5 * s * LOG2_2PI
         for r in range(s):
@@ -353,26 +354,26 @@ def _joint(rows: Any, start: int, n: int, form: Any, shares: Any) -> None:
 @fast_inline
 def _share(form: Any, shares: Any, n: int) -> None:
     """shares[g, i] -> 2^(shares[g, i] - top[i]), top[i] their largest, total[i] their sum."""
-    s, top, total = form.shape[1] - 1, shares[len(form), :n], shares[len(form) + 1, :n]
+    s, top, total = len(form[0]) - 1, shares[len(form), :n], shares[len(form) + 1, :n]
     for i in range(n):
         top[i], total[i] = DEAD, F32(0.0)
     for g in range(len(form)):
         if form[g, s, s] != DEAD:
             row = shares[g, :n]
             for i in range(n):
-                top[i] = max(top[i], row[i])
+                top[i] = larger(top[i], row[i])
     for g in range(len(form)):
         if form[g, s, s] == DEAD:
             continue
         row = shares[g, :n]
         for i in range(n):
-            x = max(row[i] - top[i], F32(-126.0))
+            x = larger(row[i] - top[i], F32(-126.0))
             whole = np.floor(x + F32(0.5))
             t = x - whole  # in [-1/2, 1/2]
             t2 = t * t
             low = F32(1.0) + F32(6.9314721e-1) * t + t2 * (F32(2.4022651e-1) + F32(5.5503272e-2) * t)
             high = F32(9.6180567e-3) + F32(1.3400428e-3) * t + t2 * F32(1.5461444e-4)
-            power = np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+            power = same_bits(np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)), np.float32)
             v = (low + t2 * t2 * high) * power
             row[i] = v
             total[i] += v
@@ -419,7 +420,7 @@ def _add_moments(rows: Any, start: int, n: int, form: Any, shares: Any, moments:
 @fast_part
 def _maximise(moments: Any, form: Any, weight: Any, mean: Any, covariance: Any, moved: Any) -> None:
     """Weights, means and covariances from the moments; a component with too few rows is dropped, but for the last."""
-    s = mean.shape[1]
+    _, s = mean.shape
     total = _drop_small(moments, s)
     for g in range(1, len(weight)):
         count = moments[g, s, s]
@@ -475,15 +476,16 @@ def _move_apart(
     axes: Any,  # in: that direction
 ) -> None:
     """Halves to either side along the longest axis, narrower by as much as their distance explains."""
+    _, s = axes.shape
     for g in range(1, len(lengths)):
         a, b = 2 * g - 1, 2 * g
         if weights[b] == 0:
             continue
-        for r in range(axes.shape[1]):
+        for r in range(s):
             step = np.sqrt(SPLIT * lengths[g]) * axes[g, r]
             means[a, r] -= step
             means[b, r] += step
-            for c in range(axes.shape[1]):
+            for c in range(s):
                 along = SPLIT * lengths[g] * axes[g, r] * axes[g, c]
                 covariances[a, r, c] -= along
                 covariances[b, r, c] -= along

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from isde.arrays import IntVector, Matrix, Scalar, Vector
-from isde.engine.jit import fast_inline, fast_loop
+from isde.engine.jit import fast_inline, fast_loop, larger, same_bits, smaller
 from isde.engine.mixtures import Mixtures, average_mixtures, grow_mixtures, refit_mixtures
 
 F32 = np.float32
@@ -261,14 +261,14 @@ def _sum_kernels(
     sums: Any,  # out: (groups x 4 bandwidths, q)
     D: Any,  # scratch: squared distances to some centres
 ) -> None:
-    s, m = centres.shape
-    for q in range(queries.shape[1]):
+    (s, m), (_, n_queries) = centres.shape, queries.shape
+    for q in range(n_queries):
         hole = edges[fold[q]] if fold[q] >= 0 else m
         after = edges[fold[q] + 1] if fold[q] >= 0 else m
         for part in range(2):
             begin, end = (0, hole) if part == 0 else (after, m)
-            for start in range(begin, end, CENTRES_AT_ONCE):
-                n = min(CENTRES_AT_ONCE, end - start)
+            for start in range(begin, end, len(D)):
+                n = smaller(len(D), end - start)
                 for i in range(n):
                     D[i] = F32(0.0)
                 for c in range(s):
@@ -289,13 +289,14 @@ def _add_four_sums(D: Any, n: int, rate: Any, out: Any) -> None:  # in; in, out
     """
     a = b = c = d = F32(0.0)
     for i in range(n):
-        x = max(-rate * D[i], F32(-31.0))
+        x = larger(-rate * D[i], F32(-31.0))
         whole = np.floor(x + F32(0.5))
         t = x - whole  # in [-1/2, 1/2]
         t2 = t * t
         low = F32(1.0) + F32(6.9314721e-1) * t + t2 * (F32(2.4022651e-1) + F32(5.5503272e-2) * t)
         high = F32(9.6180567e-3) + F32(1.3400428e-3) * t + t2 * F32(1.5461444e-4)
-        v = (low + t2 * t2 * high) * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+        power = same_bits(np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)), np.float32)
+        v = (low + t2 * t2 * high) * power
         v = v if x > F32(-30.0) else F32(0.0)
         a += v
         v *= v
@@ -359,7 +360,7 @@ def _step_weights(
             for i in range(m):
                 sum_ += row[i] * total[i]
             new = (weights[e] * sum_ + (1.0 if e == prior else 0.0)) / (m + 1)
-            change = max(change, abs(new - weights[e]))
+            change = larger(change, abs(new - weights[e]))
             weights[e] = new
         if change < WEIGHT_TOLERANCE:
             break
