@@ -61,17 +61,22 @@ def cv_score(X, bandwidth, cv=5):
 
 
 def choose_bandwidth(X, bandwidths=None, cv=5):
+    """The best of the grid by all rows."""
+    return best_of_grid(lambda h: cv_score(X, h, cv), bandwidths)
+
+
+def best_of_grid(score, bandwidths=None):
     """The best of the grid; the default grid grows by one step of its ratio until the best one is inside."""
     grid = list(PAPER_GRID if bandwidths is None else bandwidths)
-    scores = [cv_score(X, h, cv) for h in grid]
+    scores = [score(h) for h in grid]
     while bandwidths is None:
         best = int(np.argmax(scores))
         if best == 0:
             grid.insert(0, grid[0] / GRID_RATIO)
-            scores.insert(0, cv_score(X, grid[0], cv))
+            scores.insert(0, score(grid[0]))
         elif best == len(grid) - 1:
             grid.append(grid[-1] * GRID_RATIO)
-            scores.append(cv_score(X, grid[-1], cv))
+            scores.append(score(grid[-1]))
         else:
             break
     return grid[int(np.argmax(scores))]
@@ -99,10 +104,7 @@ def _choose_by_some(X, share, cv):
             held_out.extend(kde_log_density(X[here], X[others], h) if here else [])
         return float(np.mean(held_out))
 
-    scores = [score(h) for h in PAPER_GRID]
-    best = int(np.argmax(scores))
-    assert 0 < best < len(PAPER_GRID) - 1, "the grid would have to grow"
-    return PAPER_GRID[best]
+    return best_of_grid(score)
 
 
 def scored_in_common(scored):

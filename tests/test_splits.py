@@ -144,17 +144,17 @@ def test_up_to_the_bound_splits_are_those_without_one(rows):
 
 @pytest.mark.parametrize("wrong", [0, 19, -1, 100.0, "many"])
 def test_a_bound_of_rows_that_leaves_none_is_refused(rows, wrong):
-    with pytest.raises(ValueError, match=f"max_split_rows={wrong!r} must be a whole number of at least 20"):
+    with pytest.raises(ValueError, match=f"max_split_rows={wrong!r} must be a whole number of at least 20, or None"):
         ISDE(max_split_rows=wrong).fit(rows)
 
 
 def test_a_table_of_more_rows_than_the_bound_is_scored_by_its_definition(rng):
-    """Splits have their own rows, as many as a table of 150 would give them."""
-    X = rng.normal(size=(600, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
-    scoring = Scoring.of(2, marginal="kde", split="structure", max_split_rows=150, random_state=3)
+    """Splits have their own rows, as many as a table of 400 would give them."""
+    X = rng.normal(size=(1600, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
+    scoring = Scoring.of(2, marginal="kde", split="structure", max_split_rows=400, random_state=3)
     U = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     found = scoring.score(U)
-    parts = draw_splits(resolve_split("structure", 3), U, 150)
+    parts = draw_splits(resolve_split("structure", 3), U, 400)
     bandwidths = [oracles.choose_shared_bandwidth(U[:, S], parts) for S in ([0], [1], [0, 1])]
     tables = [shared_scores(U[fit], U[score], bandwidths, "kde") for fit, score in parts]
     np.testing.assert_allclose(found.bandwidths, bandwidths, rtol=1e-12)

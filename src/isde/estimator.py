@@ -11,8 +11,8 @@ from isde.callbacks import heard_by_callbacks
 from isde.density import fit_product, scaling_for
 from isde.density_estimator import kept_in_run
 from isde.fit_record import recorded
-from isde.marginals import DEFAULT_MARGINAL, MAX_SPLIT_ROWS
-from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS
+from isde.marginals import DEFAULT_MARGINAL
+from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS, MAX_SPLIT_ROWS
 from isde.partitions import RandomState
 from isde.scores import SubsetScores
 from isde.selection import Selection

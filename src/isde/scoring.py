@@ -19,7 +19,8 @@ from isde.data.table import default_names
 from isde.engine.grid import BandwidthGrid
 from isde.errors import ISDEWarning, PartialWarning
 from isde.listed_subsets import EVERY_UP_TO, ListedSubsets
-from isde.marginals import DEFAULT_MARGINAL, MAX_SPLIT_ROWS, resolve_marginal
+from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
+from isde.marginals.bounds import LEAST_SPLIT_ROWS, MAX_SPLIT_ROWS, check_bound
 from isde.marginals.marginal import Marginal, SubsetScorer
 from isde.marginals.two_step import TwoStepMarginal
 from isde.partitions import RandomState
@@ -32,7 +33,6 @@ from isde.scores import SubsetScores
 from isde.screening import EXHAUSTIVE, SCREENED, check_search, in_words_of_search, screen
 from isde.splits import (
     Split,
-    check_max_split_rows,
     draw_splits,
     resolve_split,
     rows_at_most,
@@ -85,7 +85,7 @@ class Scoring:
         alone = resolve_marginal("stack", bandwidths=bandwidths, cv=cv) if family.traits.by_ranks else family
         check_penalty(penalty, split, family)
         check_search(search, penalty)
-        check_max_split_rows(max_split_rows)
+        check_bound("max_split_rows", max_split_rows, LEAST_SPLIT_ROWS)
         level = resolve_alpha(alpha, family)
         resolved = family, alone, split, penalty, level, max_split_rows
         return cls(max_block_size, *resolved, n_jobs, random_state, verbose, search)

@@ -94,12 +94,6 @@ def resolve_split(split: Any, random_state: RandomState) -> Any:
     )
 
 
-def check_max_split_rows(max_split_rows: int | None) -> None:
-    """Raise for a bound that leaves no rows to fit on or to score."""
-    if max_split_rows is not None and (not isinstance(max_split_rows, int | np.integer) or max_split_rows < 20):
-        raise ValueError(f"max_split_rows={max_split_rows!r} must be a whole number of at least 20, or None.")
-
-
 def rows_at_most(n_rows: int, max_split_rows: int | None) -> int:
     """Of how many rows a split is one, as far as its size goes."""
     return n_rows if max_split_rows is None else min(n_rows, max_split_rows)

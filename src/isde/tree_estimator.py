@@ -17,8 +17,8 @@ from isde.density import scaling_for
 from isde.density_estimator import kept_in_run
 from isde.errors import warn
 from isde.fit_record import recorded
-from isde.marginals import DEFAULT_MARGINAL, MAX_SPLIT_ROWS
-from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS
+from isde.marginals import DEFAULT_MARGINAL
+from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS, MAX_SPLIT_ROWS
 from isde.partitions import RandomState
 from isde.scores import SubsetScores
 from isde.scoring import Scoring

@@ -158,6 +158,7 @@ def build_estimator(settings: dict[str, Any], *, verbose: int) -> Any:
         cv=settings["folds"],
         scale=None if settings["scale"] == "none" else settings["scale"],
         max_fit_rows=settings["max_fit_rows"],
+        max_split_rows=settings["max_split_rows"],
         max_centres=settings["max_centres"],
         solver=settings["solver"],
         n_jobs=settings["jobs"],

@@ -13,7 +13,7 @@ import click
 
 from isde.cli.output import echo
 from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES
-from isde.marginals.bounds import LEAST_BOUND, MAX_CENTRES, MAX_FIT_ROWS
+from isde.marginals.bounds import LEAST_BOUND, LEAST_SPLIT_ROWS, MAX_CENTRES, MAX_FIT_ROWS, MAX_SPLIT_ROWS
 from isde.solvers.registry import AUTO, SOLVER_NAMES
 from isde.tree_solvers.registry import TREE_SOLVER_NAMES
 
@@ -135,6 +135,13 @@ def fit_options(command: Command) -> Command:
                 help="Rescaling of each column.",
             ),
             click.option(
+                "--max-split-rows",
+                type=Bound(LEAST_SPLIT_ROWS),
+                default=str(MAX_SPLIT_ROWS),
+                show_default=True,
+                help="Of more rows each split draws its own, as many as it would have of so many; none takes all.",
+            ),
+            click.option(
                 "--max-fit-rows",
                 type=Bound(),
                 default=str(MAX_FIT_ROWS),
@@ -196,6 +203,9 @@ class Bound(click.ParamType[Any]):
 
     name = "NUMBER|none"
 
+    def __init__(self, least: int = LEAST_BOUND) -> None:
+        self.least = least
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
         if value is None or value == "none":
             return None
@@ -203,8 +213,8 @@ class Bound(click.ParamType[Any]):
             number = int(value)
         except ValueError:
             number = 0
-        if number < LEAST_BOUND:
-            self.fail(f"{value!r} is no number of rows: give {LEAST_BOUND} or more, or none for all.", param, ctx)
+        if number < self.least:
+            self.fail(f"{value!r} is no number of rows: give {self.least} or more, or none for all.", param, ctx)
         return number
 
 

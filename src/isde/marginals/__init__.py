@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 DEFAULT_MARGINAL = "copula+stack"
 
-MAX_SPLIT_ROWS = 10_000
-"""Rows of the table of which a split is one, as far as its size goes: what more gains, docs/many_rows.md says."""
-
 FAMILIES = {
     "copula+stack": ("copula:CopulaScorer", "scales:ScalesStack"),
     "copula": ("copula:CopulaScorer", "scales:CopulaStack"),

@@ -1,4 +1,4 @@
-"""How much of many rows the densities of blocks are learned from: cost stops growing where a block gains no more.
+"""How much of many rows is used: cost stops growing where little is gained.
 
 Kernels cost rows times centres, to fit and again to score; mixtures and weights cost rows times components. Which rows
 is left to chance: those to fit on come shuffled, so that the first of them, or evenly spaced ones, are a random part.
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from isde.arrays import IntVector
 
-MAX_FIT_ROWS, MAX_CENTRES = 200_000, 5_000
-"""Rows that a block is learned from, and centres of kernels among them: what more gains, docs/many_rows.md says."""
+MAX_SPLIT_ROWS, MAX_FIT_ROWS, MAX_CENTRES = 10_000, 200_000, 5_000
+"""Rows of the table of which a split is one, as far as its size goes; rows that a block is learned from, and centres of
+kernels among them: what more gains, docs/many_rows.md says."""
 
-LEAST_BOUND = 2
-"""Rows, or centres, that folds need: one to fit on, another to score."""
+LEAST_SPLIT_ROWS, LEAST_BOUND = 20, 2
+"""Rows that a split and its folds need; rows, or centres, that folds need: one to fit on, another to score."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,11 @@ class Bounds:
         return None if most == n_rows else np.arange(most) * n_rows // most
 
 
-def check_bound(name: str, value: Any) -> None:
+def check_bound(name: str, value: Any, least: int = LEAST_BOUND) -> None:
     """Raise unless it is a number of rows, or None."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if value is not None and not (whole and value >= LEAST_BOUND):
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {LEAST_BOUND}, or None for all rows.")
+    if value is not None and not (whole and value >= least):
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}, or None for all rows.")
 
 
 UNBOUNDED = Bounds(None, None)
