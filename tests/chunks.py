@@ -28,7 +28,9 @@ def nearest_to_mean(found):
     each = np.array([one.bandwidths for one in found])
     if np.isnan(each).any():
         return None
-    bandwidths = [min(own, key=lambda h, own=own: abs(np.log(h) - np.log(own).mean())) for own in each.T]
+    bandwidths = [
+        min(own, key=lambda h, own=own: (round(abs(np.log(h) - np.log(own).mean()), 9), -h)) for own in each.T
+    ]
     return SimpleNamespace(bandwidths=np.array(bandwidths), unsettled=np.any([one.unsettled for one in found], axis=0))
 
 

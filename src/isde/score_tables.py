@@ -300,8 +300,10 @@ def _tuned(subsets: SubsetFamily, model: int, found: Sequence[tuple[Task, ChunkS
     for split, scores in own:
         bandwidths[split, scores.positions] = scores.bandwidths
         unsettled[split, scores.positions] = scores.unsettled
-    distances = np.abs(np.log(bandwidths) - np.log(bandwidths).mean(axis=0))
-    return Tuned(bandwidths[distances.argmin(axis=0), np.arange(len(subsets))], np.logical_or.reduce(unsettled))
+    bandwidths = np.sort(bandwidths, axis=0)[::-1]
+    logs = np.log(bandwidths)
+    nearest = np.abs(logs - logs.mean(axis=0)).round(9).argmin(axis=0)  # of two as near, the wider one
+    return Tuned(bandwidths[nearest, np.arange(len(subsets))], np.logical_or.reduce(unsettled))
 
 
 _here: list[tuple[str, SplitRows]] = []
