@@ -13,11 +13,10 @@ def by_model(scorer, X_fit, X_score, subsets, means=None):
 
 
 def by_split(scorer, X, splits, subsets):
-    """`by_model` of each split; several share the mean of what the first ten find, each on a part of its rows."""
+    """`by_model` of each split; ten or more share the mean of what the first ten find, each on a part of its rows."""
     prepared = [scorer.prepare(X[fit], X[score]) for fit, score in splits]
-    if len(splits) > 1:
-        share = min(1.0, 2.0 / min(len(splits), 10))
-        found = [of_rows(scorer, scorer.to_tune(rows, share), subsets, tuned=True) for rows in prepared[:10]]
+    if len(splits) >= 10:
+        found = [of_rows(scorer, scorer.to_tune(rows, 0.2), subsets, tuned=True) for rows in prepared[:10]]
         tuned = [nearest_to_mean(of_model) for of_model in zip(*found, strict=True)]
         prepared = [scorer.with_tuned(rows, tuned) for rows in prepared]
     return [of_rows(scorer, rows, subsets) for rows in prepared]

@@ -83,11 +83,11 @@ def best_of_grid(score, bandwidths=None):
 
 
 def choose_shared_bandwidth(X, splits, cv=5):
-    """The bandwidth of several splits: of what the first ten find, the one nearest to their geometric mean, or the wider.
+    """The bandwidth of several splits: of what ten find, the one nearest to their geometric mean; of two, the wider.
 
     Each searches by a part of the rows it fits on, all of them together by twice as many as one has.
     """
-    chosen = [_choose_by_some(X[fit], min(1.0, 2.0 / min(len(splits), 10)), cv) for fit, _ in splits[:10]]
+    chosen = [_choose_by_some(X[fit], 0.2, cv) for fit, _ in splits[:10]]
     middle = np.mean(np.log(chosen))
     return min(chosen, key=lambda h: (round(abs(np.log(h) - middle), 9), -h))
 

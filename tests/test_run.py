@@ -48,7 +48,7 @@ every_marginal = pytest.mark.parametrize("scorer", MARGINALS.values(), ids=MARGI
 @pytest.fixture
 def table(rng):
     X = rng.uniform(size=(90, 4))
-    return X, draw_splits(resolve_split("density", 0), X)
+    return X, draw_splits(resolve_split("structure", 0), X)
 
 
 # --- chunks ----------------------------------------------------------------------------------------------------

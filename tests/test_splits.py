@@ -88,7 +88,7 @@ def test_scores_and_errors_are_averages_over_the_splits(rows, split, marginal):
     model = ISDE(2, marginal=marginal, split=split, scale=None, random_state=3).fit(rows[:, [0, 2]])
     in_order, parts = isinstance(splitter, KFold | RepeatedKFold), list(splitter.split(rows))
     parts = [(oracles.shuffled(fit) if in_order else fit, score) for fit, score in parts]
-    shared = len(parts) > 1 and marginal == "kde"
+    shared = len(parts) >= 10 and marginal == "kde"
     bandwidths = [oracles.choose_shared_bandwidth(own[:, S], parts) for S in ([0], [1], [0, 1])] if shared else None
     tables = [shared_scores(own[fit], own[score], bandwidths, marginal) for fit, score in parts]
     found, scores = model.subset_scores_, np.array([table.scores for table in tables])

@@ -295,27 +295,28 @@ def test_a_run_goes_on_from_any_point_with_the_same_bits(X, tmp_path, marginal, 
     assert bits(again) == bits(plain)
 
 
+@pytest.mark.parametrize("few", [2, 10], ids=["splits of their own", "splits that share"])
 @pytest.mark.parametrize("marginal", ["gaussian", "kde", "stack", "copula", GaussianMixture(1, random_state=0)])
 @pytest.mark.filterwarnings("ignore:These blocks cannot be saved:isde.errors.ISDEWarning")
-def test_larger_blocks_and_more_splits_score_what_is_new_alone(X, tmp_path, marginal, counted, monkeypatch):
+def test_larger_blocks_and_more_splits_score_what_is_new_alone(X, tmp_path, marginal, few, counted, monkeypatch):
     monkeypatch.setattr(chance, "TABLES", 1)
-    two, three = (ShuffleSplit(n, train_size=0.5, random_state=0) for n in (2, 3))
-    splits = draw_splits(three, X)
-    fit(X, tmp_path / "run", marginal=marginal, split=two, k=2)
+    some, more = (ShuffleSplit(n, train_size=0.5, random_state=0) for n in (few, few + 1))
+    splits = draw_splits(more, X)
+    fit(X, tmp_path / "run", marginal=marginal, split=some, k=2)
     scored = set(counted)
     counted.clear()
-    larger = fit(X, tmp_path / "run", marginal=marginal, split=two, k=4)
+    larger = fit(X, tmp_path / "run", marginal=marginal, split=some, k=4)
     assert not scored & set(counted)
-    assert_close(larger, fit(X, None, marginal=marginal, split=two, k=4))
+    assert_close(larger, fit(X, None, marginal=marginal, split=some, k=4))
     sizes = SubsetFamily(5, 4).sizes
     log_sizes = {int(s) for key in counted if key.startswith("table:") for s in sizes[positions(tmp_path / "run", key)]}
     assert log_sizes == {3, 4}
     scored |= set(counted)
     counted.clear()
-    more = fit(X, tmp_path / "run", marginal=marginal, split=three, k=4)
+    extended = fit(X, tmp_path / "run", marginal=marginal, split=more, k=4)
     assert not scored & set(counted)
-    assert {key.split(":")[1] for key in counted if key.startswith("table:")} == {isde.splits.split_key(splits[2])}
-    assert_close(more, fit(X, None, marginal=marginal, split=three, k=4))
+    assert {key.split(":")[1] for key in counted if key.startswith("table:")} == {isde.splits.split_key(splits[-1])}
+    assert_close(extended, fit(X, None, marginal=marginal, split=more, k=4))
 
 
 def positions(folder, key):

@@ -42,7 +42,7 @@ from isde.run.clusters import choose_executor
 from isde.run.executors import LocalExecutor
 from isde.run.store import MemoryStore, Store
 from isde.run.work import ChunkScores, Means
-from isde.score_tables import TUNED_SHARE, score_models
+from isde.score_tables import TUNED_SHARE, TUNED_SPLITS, are_tuned_together, score_models
 from isde.scores import SubsetScores
 from isde.solvers.dominance import best_divisions
 from isde.splits import Split, draw_splits, resolve_split, rows_at_most, split_key
@@ -173,9 +173,10 @@ def draw_chance(
 
 
 def _work(splits: Sequence[Split]) -> float:
-    """Products of kernels for each subset, or what takes as long; several splits share their searches."""
+    """Products of kernels for each subset, or what takes as long; many splits share their searches."""
     n_fit = len(splits[0][0])
-    search = 6 * n_fit * n_fit * (TUNED_SHARE if len(splits) > 1 else 1)
+    n_searches = TUNED_SPLITS * TUNED_SHARE if are_tuned_together(splits) else len(splits)
+    search = 6 * n_fit * n_fit * n_searches
     return float(search + sum(len(fit) * len(score) + OVERHEAD for fit, score in splits))
 
 

@@ -54,9 +54,9 @@ RESULT_BYTES = 14
 """Of a subset of a split by a model, at most, as the store packs it: position, score, bandwidth, if it is settled."""
 
 
-TUNED_SPLITS, TUNED_SHARE = 10, 2.0
-"""How many splits, the first ones, search by themselves for what all of them use, and how many times its rows all of
-them search by together: a tenth of what searches of their own would cost, and as many true blocks are found
+TUNED_SPLITS, TUNED_SHARE = 10, 0.2
+"""How many splits, the first ones, search by themselves for what all of them use, if there are as many, and by which
+share of their rows: a tenth of what searches of their own would cost, and as many true blocks are found
 (experiments/shared_tuning.py). One search by all rows costs no less, but its luck is not averaged: of pairs with
 correlation 0.2 it found 79 % in place of 88."""
 
@@ -106,6 +106,9 @@ def score_models(
     tasks, rows = plan_tasks(scorer, splits, subsets, sizes, lists), SplitRows(scorer, X, splits)
     finished = frozenset(store.finished())
     todo = [task for task in tasks if task.key not in finished]
+    for task in tasks:
+        if task.key in finished:
+            _check_found(task, store.get(task.key))
     if verbose > 0 and not lists:
         _say_what_is_left(scorer, rows, subsets, n_jobs, tasks, todo)
     if todo:
@@ -154,7 +157,7 @@ def plan_tasks(
     sizes: Sequence[int] = (),
     lists: Sequence[ListedSubsets] = (),
 ) -> list[Task]:
-    """All that there is to do: what several splits share, then split by split.
+    """All that there is to do: what many splits share, then split by split.
 
     Each for the smallest of `sizes`, then for what each larger one adds, then for `lists`.
     """
@@ -163,9 +166,9 @@ def plan_tasks(
     chunks = [(own, chunk, chunk.key) for above, own in families for chunk in scorer.chunks(own, above)]
     chunks += [(own, chunk, f"{own.key}:{chunk.key}") for own in lists for chunk in scorer.chunks(own)]
     keys = [split_key(split) for split in splits]
-    tuned = keys[:TUNED_SPLITS] if len(splits) > 1 else []
+    tuned = keys[:TUNED_SPLITS] if are_tuned_together(splits) else []
     tasks = [
-        Task(number, chunk, f"{rows}:tuning-{len(tuned)}:{key}", own, tunes=True)
+        Task(number, chunk, f"{rows}:tuning:{key}", own, tunes=True)
         for number, rows in enumerate(tuned)
         for own, chunk, key in chunks
         if chunk.tuned
@@ -174,6 +177,11 @@ def plan_tasks(
     for number, rows in enumerate(keys):
         tasks += [Task(number, chunk, f"{rows}:{by if chunk.tuned else ''}{key}", own) for own, chunk, key in chunks]
     return tasks
+
+
+def are_tuned_together(splits: Sequence[Split]) -> bool:
+    """Whether there are enough of them. More of them change nothing in what those before share."""
+    return len(splits) >= TUNED_SPLITS
 
 
 def _run_in_turn(
@@ -185,8 +193,6 @@ def _run_in_turn(
     untuned = {(task.subsets, task.chunk.key) for task in lost}
     left = [task for task in of_splits if (task.subsets, task.chunk.key) not in untuned]
     found = [(task, store.get(task.key)) for task in shared if task not in lost]
-    for task, scores in found:
-        _check_found(task, scores)
     tuned = rows.with_tuned(found) if found else rows
     return lost + run_tasks(partial(score_task, scorer, tuned), left, executor, store, advance)
 
@@ -268,7 +274,7 @@ class SplitRows:
         """The rows of a task: to tune on, or with what was tuned for its subsets."""
         rows, tuned = self[task.split], self.tuned.get(task.subsets)
         if task.tunes:
-            return self.scorer.to_tune(rows, min(1.0, TUNED_SHARE / min(len(self.splits), TUNED_SPLITS)))
+            return self.scorer.to_tune(rows, TUNED_SHARE)
         return rows if tuned is None else self.scorer.with_tuned(rows, tuned)
 
     def with_tuned(self, found: Sequence[tuple[Task, ChunkScores]]) -> SplitRows:
@@ -347,7 +353,7 @@ def _say_what_is_left(
     whole, left = (sum(task.n_steps for task in some) for some in (tasks, todo))
     if left < whole:
         there = f"{len(tasks) - len(todo):,} of {len(tasks):,} chunks"
-        say(f"{1 - left / whole:.0%} of the work was done before ({there})")
+        say(f"{1 - left / whole:.0%} of the subsets were scored before ({there})")
     if todo:
         say("Measuring (the first run on a machine compiles for some seconds)")
         say(announcement(scorer, rows, subsets, n_jobs, todo))
@@ -378,7 +384,7 @@ def expected_cost(
 
 def _measurable(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) -> Any:
     """The rows of a task; what is tuned for its split is not known yet, and taken from few rows."""
-    if task.tunes or not task.chunk.tuned or len(rows.splits) == 1:
+    if task.tunes or not task.chunk.tuned or not are_tuned_together(rows.splits):
         return rows.of(task)
     few = scorer.to_tune(rows[task.split], min(1.0, TUNED_TO_MEASURE / len(rows.splits[task.split][0])))
     found = scorer.score(few, task.subsets, task.chunk, replace(means, report=lambda share: None))
@@ -427,7 +433,6 @@ def _by_split(
     for task in tasks:
         if not task.tunes and task.chunk.model == model and task.key in finished:
             found = store.get(task.key)
-            _check_found(task, found)
             here = task.split, places[task.subsets][found.positions]
             scores[here], bandwidths[here], unsettled[here] = found.scores, found.bandwidths, found.unsettled
     unknown, nothing = np.full(len(subsets), np.nan), np.zeros(len(subsets))  # shared by all splits

@@ -121,8 +121,7 @@ class _Program:
 
     def stop(self) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.communicate()  # which closes what is read and written, and waits
 
 
 def serve() -> None:

@@ -17,16 +17,17 @@ TRIES, FEW = 5, 1
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
     np.savetxt(folder / "data.csv", rng.normal(size=(40, 4)), delimiter=",", header="a,b,c,d", comments="")
     alone = _start(folder, "alone")
-    if alone.wait() != 0:
-        raise RuntimeError(f"a run that is left alone fails: {alone.communicate()[1]}")
+    _, said = alone.communicate()
+    if alone.returncode != 0:
+        raise RuntimeError(f"a run that is left alone fails: {said}")
     whole = (folder / "alone" / "model.isde").read_bytes()
     for number in range(tries):
         name = f"run-{number}"
         first = _start(folder, name)
         time.sleep(float(rng.uniform(0, 0.3)))
         second = _start(folder, name)
-        said = [process.communicate()[1] for process in (first, second)]
-        yield _complaint(folder / name, [first.returncode, second.returncode], said, whole)
+        both = [process.communicate()[1] for process in (first, second)]
+        yield _complaint(folder / name, [first.returncode, second.returncode], both, whole)
 
 
 def _complaint(place: Path, codes: list[int], said: list[str], whole: bytes) -> str | None:
