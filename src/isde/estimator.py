@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,7 @@ class ISDE(StructureEstimator):
         """
         scoring = self._scoring()
         X = self._check_rows(X, scoring)
+        scoring = replace(scoring, needed_after=self._needed_by_blocks(len(X), scoring.marginal))
         scaling = scaling_for(X, self.scale, scoring.marginal)
         self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
         self.selection_ = select_partition(self.subset_scores_, solver=self.solver)

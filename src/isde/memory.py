@@ -41,6 +41,15 @@ def address_space_left() -> int | None:
     return None
 
 
+def resident_bytes() -> int:
+    """What this process has in memory now; where nothing says that, nothing."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * resource.getpagesize()
+    return 0
+
+
 def check_memory(n_bytes: int, what: str, way_out: str) -> None:
     """Raise `ResourceError` where `what`, of so many bytes, is more than all memory there is."""
     most = memory_bytes()

@@ -94,11 +94,13 @@ def score_models(
     sizes: Sequence[int] = (),
     lists: Sequence[ListedSubsets] = (),
     executor: Executor | None = None,
+    needed_after: int = 0,
 ) -> list[SubsetScores]:
     """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth.
 
     What a store has is not scored again. Its table may have been scored for smaller blocks first, those of `sizes`. The
-    subsets beyond `subsets.complete` columns stand in `lists`, of which the last is new.
+    subsets beyond `subsets.complete` columns stand in `lists`, of which the last is new. Where what follows will need
+    more memory, `needed_after` says how much, so that it can be said before anything is done.
     """
     scorer.warn_few_rows(min(len(fit) for fit, _ in splits))
     store = MemoryStore() if store is None else store
@@ -110,7 +112,7 @@ def score_models(
         if task.key in finished:
             _check_found(task, store.get(task.key))
     if verbose > 0 and not lists:
-        _say_what_is_left(scorer, rows, subsets, n_jobs, tasks, todo)
+        _say_what_is_left(scorer, rows, subsets, n_jobs, tasks, todo, needed_after)
     if todo:
         work = f"Scoring {len(lists[-1] if lists else subsets):,} subsets" + (
             f" on {len(splits)} splits" if len(splits) > 1 else ""
@@ -349,6 +351,7 @@ def _say_what_is_left(
     n_jobs: int | None,
     tasks: Sequence[Task],
     todo: Sequence[Task],
+    needed_after: int,
 ) -> None:
     whole, left = (sum(task.n_steps for task in some) for some in (tasks, todo))
     if left < whole:
@@ -356,7 +359,7 @@ def _say_what_is_left(
         say(f"{1 - left / whole:.0%} of the subsets were scored before ({there})")
     if todo:
         say("Measuring (the first run on a machine compiles for some seconds)")
-        say(announcement(scorer, rows, subsets, n_jobs, todo))
+        say(announcement(scorer, rows, subsets, n_jobs, todo, needed_after))
 
 
 def expected_cost(
@@ -372,14 +375,14 @@ def expected_cost(
     tasks = plan_tasks(scorer, splits, subsets) if tasks is None else tasks
     means, rows = executor.means(len(tasks)), SplitRows(scorer, X, splits)
     at_once = executor.n_workers // means.n_workers
-    seconds, memory = 0.0, 0
+    seconds, needed = 0.0, 0
     for own in _of_one_kind(tasks):
         middle = sorted(own, key=lambda task: task.chunk.work)[len(own) // 2]
         cost = scorer.cost(_measurable(scorer, rows, middle, means), middle.subsets, middle.chunk, means)
         one = cost.shared / executor.n_workers + cost.alone / at_once
         seconds += one * sum(task.chunk.work for task in own) / middle.chunk.work
-        memory = max(memory, at_once * cost.memory)
-    return seconds, memory + bytes_of_subset(len(splits), scorer.n_models, in_memory=True) * len(subsets)
+        needed = max(needed, at_once * cost.memory)
+    return seconds, needed + bytes_of_subset(len(splits), scorer.n_models, in_memory=True) * len(subsets)
 
 
 def _measurable(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) -> Any:
@@ -392,14 +395,20 @@ def _measurable(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means)
 
 
 def announcement(
-    scorer: SubsetScorer, rows: SplitRows, subsets: SubsetFamily, n_jobs: int | None, tasks: Sequence[Task]
+    scorer: SubsetScorer,
+    rows: SplitRows,
+    subsets: SubsetFamily,
+    n_jobs: int | None,
+    tasks: Sequence[Task],
+    needed_after: int = 0,
 ) -> str:
-    """What there is to do, and what it will cost, in a sentence."""
+    """What there is to do, and what it will cost, in a sentence; memory is that of the process, rows and all."""
     (fit, score), n = rows.splits[0], len(rows.splits)
-    seconds, memory = expected_cost(scorer, rows.X, rows.splits, subsets, n_jobs, tasks)
+    seconds, needed = expected_cost(scorer, rows.X, rows.splits, subsets, n_jobs, tasks)
+    most = memory.resident_bytes() + max(needed, needed_after)
     of_splits = f"{n} splits of the rows: " if n > 1 else ""
     what = scorer.describe(subsets, len(fit), len(score))
-    return f"{of_splits}{what}: {in_words(seconds, n)}, {memory / 2**20:,.0f} MB"
+    return f"{of_splits}{what}: {in_words(seconds, n)}, {most / 2**20:,.0f} MB with the rows"
 
 
 def _of_one_kind(tasks: Sequence[Task]) -> Iterator[list[Task]]:

@@ -61,6 +61,7 @@ class Scoring:
     random_state: RandomState
     verbose: int
     search: str = EXHAUSTIVE
+    needed_after: int = 0  # bytes that what follows will need: memory is said once, before anything is done
 
     @classmethod
     def of(
@@ -166,6 +167,7 @@ class Scoring:
                 store=store,
                 sizes=sizes,
                 lists=lists,
+                needed_after=self.needed_after,
             )
 
     def _columns_alone(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import fsum
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,7 @@ class TreeISDE(StructureEstimator):
         """
         scoring = self._scoring()
         X = self._check_rows(X, scoring)
+        scoring = replace(scoring, needed_after=self._needed_by_blocks(len(X), scoring.marginal))
         scaling = scaling_for(X, self.scale, scoring.marginal)
         self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
         self.selection_ = select_tree(self.subset_scores_, solver=self.solver)
