@@ -3,6 +3,7 @@
     python benchmarks/cost_curve.py rows [1e3 1e4 1e5 1e6]     # 30 columns, k = 3, default settings, parquet
     python benchmarks/cost_curve.py columns [10 30 100 200]    # 1,000 rows, k = 3, one split
     python benchmarks/cost_curve.py score 1e6                  # isde score with the model of that many rows
+    python benchmarks/cost_curve.py table 1e6                  # the parquet file alone, to call isde with by hand
     python benchmarks/cost_curve.py draw                       # docs/cost.png from results/cost_curve.csv
 
 Blocks of three and two columns and columns alone, every second column bent (exp, sinh). Rows are appended to
@@ -119,7 +120,7 @@ def draw() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rows", "columns", "score", "draw"])
+    parser.add_argument("what", choices=["rows", "columns", "score", "table", "draw"])
     parser.add_argument("sizes", nargs="*", type=float)
     asked = parser.parse_args()
     sizes = [int(size) for size in asked.sizes]
@@ -130,6 +131,8 @@ def main() -> None:
             fit(n, 30)
         elif asked.what == "columns":
             fit(1000, n, "--split", "paper")
+        elif asked.what == "table":
+            print(write_table(n, 30)[0])
         else:
             score(n)
 

@@ -334,15 +334,14 @@ def test_tables_cost_no_more_than_the_data_or_twenty_seconds(d, k, n, split, mon
     asked = []
     monkeypatch.setattr(chance_module, "_draw_once", lambda *arguments: asked.append(arguments))
     drawn_by(CopulaScorer(), split, d, k, n)
-    ((_, _, max_size, rows, drawn, width, n_tables, _),) = asked
+    ((_, _, shared, max_size, rows, drawn, width, n_tables, _),) = asked
+    assert shared == (split == "structure" and n == 3000)
 
     def products(n_rows, n_columns):
         subsets = sum(comb(n_columns, size) for size in range(1, k + 1))
-        if split == "structure":  # twenty splits, which search by twice the rows of one
-            fit = int(0.45 * n_rows)
-            return (2 * 6 * fit * fit + 20 * (fit * n_rows // 5 + 1e5)) * subsets
-        fit = n_rows // 2
-        return (7 * fit * fit + 1e5) * subsets
+        n_splits, share = (20, 0.45) if split == "structure" else (1, 0.5)
+        fit, searches = int(share * n_rows), 2 if shared else n_splits  # ten of twenty search, each by a fifth
+        return (searches * 6 * fit * fit + n_splits * (fit * (n_rows - fit) + 1e5)) * subsets
 
     assert (max_size, rows, drawn) == (k, min(n, 300) // 60 * 60, rows)
     assert d <= width <= max(d, COLUMNS)
@@ -363,17 +362,17 @@ def test_where_splits_draw_their_own_rows_those_of_chance_do_too(n, drawn, monke
     asked = []
     monkeypatch.setattr(chance_module, "_draw_once", lambda *arguments: asked.append(arguments))
     monkeypatch.setattr(chance_module, "ROWS", (60,))
-    splits = draw_splits(resolve_split("structure", 0), np.zeros((n, 2)), 10_000)
-    draw_chance(CopulaScorer(), "structure", splits, SubsetFamily(2, 2), n, 1, max_split_rows=10_000)
-    assert asked[0][3:5] == (60, drawn)
-    table = chance_module._draw_table("structure", 2, 60, drawn, 2, 0)
+    splits = draw_splits(resolve_split("turned", 0), np.zeros((n, 2)), 10_000)
+    draw_chance(CopulaScorer(), "turned", splits, SubsetFamily(2, 2), n, 1, max_split_rows=10_000)
+    assert asked[0][2:6] == (True, 2, 60, drawn)  # they share what is tuned, as those of the data do
+    table = chance_module._draw_table("turned", True, 2, 60, drawn, 2, 0)
     assert table.X.shape == (drawn, 2)
     assert {(len(fit), len(score)) for fit, score in table.splits} == {(27, 12)}
 
 
 @pytest.mark.parametrize(("d", "k"), [(120, 3), (50, 4), (30, 5)])
 def test_the_default_alpha_can_be_told_however_many_subsets(d, k, monkeypatch, as_by_default):
-    def draw(scorer, split, max_size, n_rows, drawn_rows, n_columns, n_tables, n_jobs):
+    def draw(scorer, split, shared, max_size, n_rows, drawn_rows, n_columns, n_tables, n_jobs):
         kinds = _kinds(SubsetFamily(n_columns, max_size))
         pools = [[np.zeros(n_tables * len(kind)) for kind in of_size] for of_size in kinds]
         return Chance(n_tables, n_rows, n_rows, n_columns, (pools, pools, pools))

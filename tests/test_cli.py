@@ -277,8 +277,8 @@ def test_the_summary_says_where_a_run_comes_from(data, tmp_path):
     call("fit", data, "-o", tmp_path / "run", *options)
     summary = json.loads((tmp_path / "run" / SUMMARY).read_text(encoding="utf-8"))
     assert (summary["version"], summary["n_rows"], summary["seed"]) == (isde.__version__, 150, 3)
-    assert summary["split"]["splitter"].startswith("TurnedFolds(n_folds=5, n_turns=4, train_size=0.45, random_state=3")
-    assert (summary["split"]["fit_rows"], summary["split"]["score_rows"]) == ([67] * 20, [30] * 20)
+    assert summary["split"]["splitter"].startswith("ShuffleSplit(n_splits=20, random_state=3, ")
+    assert (summary["split"]["fit_rows"], summary["split"]["score_rows"]) == ([67] * 20, [83] * 20)
     chosen = {"marginal": "gaussian", "columns": ["x", "z"], "seed": 3, "folds": 5, "separator": None, "alpha": "auto"}
     assert chosen.items() <= summary["options"].items()
     others = {option.name for option in main.get_command(None, "fit").params} - set(summary["options"])

@@ -46,7 +46,9 @@ every_marginal = pytest.mark.parametrize("scorer", MARGINALS.values(), ids=MARGI
 
 
 @pytest.fixture
-def table(rng):
+def table(rng, monkeypatch):
+    """Splits that share what is tuned."""
+    monkeypatch.setattr("isde.score_tables.TUNED_FROM", 0)
     X = rng.uniform(size=(90, 4))
     return X, draw_splits(resolve_split("structure", 0), X)
 
@@ -187,7 +189,7 @@ def test_a_task_that_fails_ends_the_map_with_its_error():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_what_is_in_the_store_is_not_done_again(scorer, table, n_jobs):
     X, splits = table
-    tasks, rows, advanced = plan_tasks(scorer, splits, SUBSETS), SplitRows(scorer, X, splits), []
+    tasks, rows, advanced = plan_tasks(scorer, splits, SUBSETS, shared=True), SplitRows(scorer, X, splits), []
     store, done = MemoryStore(), []
 
     def score(task, means):
@@ -230,7 +232,7 @@ def test_subsets_that_could_not_be_tuned_are_in_no_split_and_named(table):
                 assert task.tunes or task.chunk.key != lost
                 yield task, None if task.chunk.key == lost else found
 
-    lost = plan_tasks(scorer, splits, SUBSETS)[0].chunk.key
+    lost = plan_tasks(scorer, splits, SUBSETS, shared=True)[0].chunk.key
     with pytest.warns(PartialWarning, match=lost):
         (found,) = score_models(X, splits, SUBSETS, scorer, n_jobs=1, names=tuple("abcd"), executor=LosesOne(1))
     assert (found.scores == -np.inf).any()

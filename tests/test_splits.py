@@ -13,10 +13,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isde
 import oracles
-from isde import ISDE, SubsetScores, score_subsets, select_partition
+from isde import ISDE, SubsetScores, score_subsets, select_partition, splits
 from isde.errors import ISDEWarning
 from isde.marginals import resolve_marginal
 from isde.penalties import _slope_price, check_penalty, penalized
+from isde.score_tables import are_tuned_together
 from isde.scoring import Scoring
 from isde.splits import DEFAULT_SPLIT, SPLIT_NAMES, draw_splits, resolve_split, split_key
 from isde.synthetic import make_block_gaussian
@@ -45,21 +46,41 @@ class ByDefinition:
 
 
 PRESETS = {
-    "structure": ByDefinition(),
+    "structure": ShuffleSplit(20, train_size=0.45, random_state=3),
     "density": KFold(5, shuffle=True, random_state=3),
     "paper": ShuffleSplit(1, train_size=0.5, random_state=3),
+    "turned": ByDefinition(),
 }
 
 
 def test_every_preset_is_documented():
     assert tuple(PRESETS) == SPLIT_NAMES
     described = {
-        "structure": "`TurnedFolds(5, 4, train_size=0.45)`",
+        "structure": "`ShuffleSplit(20, train_size=0.45)`",
+        "turned": "`TurnedFolds(5, 4, train_size=0.45)`",
         "density": "`KFold(5, shuffle=True)`",
         "paper": "`ShuffleSplit(1, train_size=0.5)`",
     }
     documentation = " ".join(ISDE.__doc__.split())
     assert all(f'"{name}"' in documentation and what in documentation for name, what in described.items())
+
+
+def test_the_default_means_turned_folds_where_rows_are_many():
+    """From how many on is no matter for a test; that all who ask agree on it is."""
+    X = np.random.default_rng(0).normal(size=(splits.TURNED_FROM, 2))
+    for n, name in ((splits.TURNED_FROM - 1, "structure"), (splits.TURNED_FROM, "turned")):
+        by_default, by_name = (
+            Scoring.of(2, marginal="gaussian", split=split, random_state=0).score(X[:n]).scores
+            for split in (None, name)
+        )
+        np.testing.assert_array_equal(by_default, by_name)
+
+
+def test_many_large_splits_share_their_searches_and_others_do_not():
+    few, many = ((np.arange(n), np.arange(n, n + 5)) for n in (999, 1000))
+    assert are_tuned_together([many] * 10)
+    assert not are_tuned_together([many] * 9)
+    assert not are_tuned_together([*[many] * 10, few])
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -81,7 +102,8 @@ def test_no_split_means_the_default_preset(rows):
 
 @pytest.mark.parametrize("split", [*SPLIT_NAMES, 0.3, RepeatedKFold(n_splits=2, n_repeats=2, random_state=3)], ids=str)
 @pytest.mark.parametrize("marginal", ["kde", "gaussian"])
-def test_scores_and_errors_are_averages_over_the_splits(rows, split, marginal):
+def test_scores_and_errors_are_averages_over_the_splits(rows, split, marginal, monkeypatch):
+    monkeypatch.setattr("isde.score_tables.TUNED_FROM", 0)  # ten splits or more share, however few rows they have
     splitter = PRESETS.get(split, split) if not isinstance(split, float) else ShuffleSplit(1, train_size=split)
     splitter.random_state = 3
     own = rows[:, [0, 2]]
@@ -117,7 +139,7 @@ def shared_scores(X_fit, X_score, bandwidths, marginal):
 def test_turned_folds_score_and_fit_every_row_as_often_as_any_other():
     """But for one, where folds and shares are no whole rows."""
     for n in (100, 103):
-        parts = list(resolve_split("structure", 0).split(np.zeros((n, 1))))
+        parts = list(resolve_split("turned", 0).split(np.zeros((n, 1))))
         fitted, scored = (np.bincount(np.concatenate(rows), minlength=n) for rows in zip(*parts, strict=True))
         assert (scored == 4).all()
         assert np.ptp(fitted) <= (4 if n == 100 else 8)
@@ -148,13 +170,14 @@ def test_a_bound_of_rows_that_leaves_none_is_refused(rows, wrong):
         ISDE(max_split_rows=wrong).fit(rows)
 
 
-def test_a_table_of_more_rows_than_the_bound_is_scored_by_its_definition(rng):
+def test_a_table_of_more_rows_than_the_bound_is_scored_by_its_definition(rng, monkeypatch):
     """Splits have their own rows, as many as a table of 400 would give them."""
     X = rng.normal(size=(1600, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
-    scoring = Scoring.of(2, marginal="kde", split="structure", max_split_rows=400, random_state=3)
+    monkeypatch.setattr("isde.score_tables.TUNED_FROM", 0)
+    scoring = Scoring.of(2, marginal="kde", split="turned", max_split_rows=400, random_state=3)
     U = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     found = scoring.score(U)
-    parts = draw_splits(resolve_split("structure", 3), U, 400)
+    parts = draw_splits(resolve_split("turned", 3), U, 400)
     bandwidths = [oracles.choose_shared_bandwidth(U[:, S], parts) for S in ([0], [1], [0, 1])]
     tables = [shared_scores(U[fit], U[score], bandwidths, "kde") for fit, score in parts]
     np.testing.assert_allclose(found.bandwidths, bandwidths, rtol=1e-12)
@@ -180,13 +203,15 @@ def test_a_share_lies_between_zero_and_one(share):
 
 @pytest.mark.parametrize("name", ["half", "Structure", ""])
 def test_an_unknown_name_is_refused_with_those_that_are_known(name):
-    with pytest.raises(ValueError, match=f"split='{name}' is unknown: use 'structure', 'density', 'paper', a share"):
+    with pytest.raises(
+        ValueError, match=f"split='{name}' is unknown: use 'structure', 'density', 'paper', 'turned', a share"
+    ):
         resolve_split(name, 0)
 
 
 @pytest.mark.parametrize("wrong", [5, True, [0.5], object()])
 def test_what_is_no_split_is_refused(wrong):
-    with pytest.raises(TypeError, match="is neither one of 'structure', 'density', 'paper', nor a share"):
+    with pytest.raises(TypeError, match="is neither one of 'structure', 'density', 'paper', 'turned', nor a share"):
         resolve_split(wrong, 0)
 
 
@@ -410,7 +435,7 @@ def test_a_model_with_a_penalty_is_saved_and_loaded(rows, tmp_path):
 
 @pytest.mark.parametrize("marginal", ["kde", "stack", KernelDensity()], ids=str)
 def test_the_cost_is_said_for_all_splits_together(rows, capsys, monkeypatch, marginal):
-    """A chunk takes a second by a clock that goes by seconds, and so does the search that splits share."""
+    """One split takes a second by a clock that goes by seconds."""
     ticks = count()
     monkeypatch.setattr("time.perf_counter", lambda: float(next(ticks)))
     told = []
@@ -420,5 +445,4 @@ def test_the_cost_is_said_for_all_splits_together(rows, capsys, monkeypatch, mar
     assert "40 splits of the rows: " in told[1]
     (one,) = re.findall(r": about (\d+) s(?! in all)", told[0])
     ((amount, unit),) = re.findall(r": about (\d+) (s|minutes) in all", told[1])
-    seconds = 40 * int(one) + 10 * (marginal == "kde")  # ten splits tune for all
-    assert int(amount) == (seconds if unit == "s" else round(seconds / 60))
+    assert int(amount) == (40 * int(one) if unit == "s" else round(40 * int(one) / 60))

@@ -300,6 +300,7 @@ def test_a_run_goes_on_from_any_point_with_the_same_bits(X, tmp_path, marginal, 
 @pytest.mark.filterwarnings("ignore:These blocks cannot be saved:isde.errors.ISDEWarning")
 def test_larger_blocks_and_more_splits_score_what_is_new_alone(X, tmp_path, marginal, few, counted, monkeypatch):
     monkeypatch.setattr(chance, "TABLES", 1)
+    monkeypatch.setattr("isde.score_tables.TUNED_FROM", 0)
     some, more = (ShuffleSplit(n, train_size=0.5, random_state=0) for n in (few, few + 1))
     splits = draw_splits(more, X)
     fit(X, tmp_path / "run", marginal=marginal, split=some, k=2)

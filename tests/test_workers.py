@@ -144,11 +144,11 @@ def test_a_stopped_run_leaves_nothing_but_what_it_scored_and_goes_on(tmp_path, n
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"manifest.json", "scores.log", "lock"}
     assert group_of(process) == []
     kept = len(read_frames(tmp_path / "run" / "scores.log")[0])
-    assert 3 <= kept < 30
+    assert 3 <= kept < 20
     with command(tmp_path) as process:
         _, err = process.communicate(timeout=120)
     assert process.returncode == 0
-    assert f"of the subsets were scored before ({kept} of 30 chunks)" in err
+    assert f"of the subsets were scored before ({kept} of 20 chunks)" in err
 
 
 def test_a_run_that_hears_no_signal_is_ended_all_the_same(tmp_path):
@@ -226,7 +226,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_sentence_and_it_goes_on_with_m
     assert kept > 5
     more = subprocess.run(call, **options)
     assert more.returncode == 0
-    assert f"({kept} of 30 chunks)" in more.stderr
+    assert f"({kept} of 20 chunks)" in more.stderr
     alone = subprocess.run([*call[:6], "alone", *call[7:]], **options)
     assert alone.stdout == more.stdout
     assert (tmp_path / "run" / "model.isde").read_bytes() == (tmp_path / "alone" / "model.isde").read_bytes()

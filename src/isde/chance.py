@@ -157,7 +157,8 @@ def draw_chance(
     rows = max((rows for rows in ROWS if rows <= own_rows), default=own_rows) if named else own_rows
     drawn_rows = int(rows * min(n_rows / own_rows, FARTHEST_APART)) if named else n_rows
     fewer = [(fit[: len(fit) * rows // own_rows], score[: len(score) * rows // own_rows]) for fit, score in splits]
-    own, part = _work(splits) * len(subsets) + COLUMN * subsets.n_columns, _work(fewer)
+    shared = are_tuned_together(splits)
+    own, part = _work(splits, shared) * len(subsets) + COLUMN * subsets.n_columns, _work(fewer, shared)
     largest = subsets.max_size if max_size is None else max_size
     affordable, narrowest = max(own, min(TIMES * own, AFFORDABLE)), subsets.n_columns
     if largest > subsets.max_size:
@@ -166,16 +167,16 @@ def draw_chance(
     costs = {width: part * len(SubsetFamily(width, largest)) for width in widths}
     width = next((w for w in widths if TABLES * costs[w] <= affordable), narrowest)
     n_tables = int(np.clip(affordable / costs[width], 1, TABLES))
-    shape = (scorer, split, largest, rows, drawn_rows, width, n_tables, n_jobs)
+    shape = (scorer, split, shared, largest, rows, drawn_rows, width, n_tables, n_jobs)
     if store is not None:
         return _draw(*shape, store)
     return _draw_once(*shape) if named else _draw(*shape)
 
 
-def _work(splits: Sequence[Split]) -> float:
-    """Products of kernels for each subset, or what takes as long; many splits share their searches."""
+def _work(splits: Sequence[Split], shared: bool) -> float:
+    """Products of kernels for each subset, or what takes as long: splits may share their searches."""
     n_fit = len(splits[0][0])
-    n_searches = TUNED_SPLITS * TUNED_SHARE if are_tuned_together(splits) else len(splits)
+    n_searches = TUNED_SPLITS * TUNED_SHARE if shared else len(splits)
     search = 6 * n_fit * n_fit * n_searches
     return float(search + sum(len(fit) * len(score) + OVERHEAD for fit, score in splits))
 
@@ -186,6 +187,7 @@ class DrawnTable:
 
     X: Matrix
     splits: list[Split]
+    shared: bool  # whether they share what is tuned
     max_size: int
     most: int | None  # margins of each model, size and kind that are kept, the largest; None: all
 
@@ -194,12 +196,13 @@ class DrawnTable:
         """Follows from the splits and the number of rows drawn, as the rows do from the seed."""
         digest = blake2b(self.X.tobytes(), digest_size=8)
         digest.update("".join(map(split_key, self.splits)).encode())
-        return f"{self.max_size}-{self.most}-{digest.hexdigest()}"
+        return f"{self.max_size}-{self.most}-{'shared-' if self.shared else ''}{digest.hexdigest()}"
 
 
 def _draw(
     scorer: SubsetScorer,
     split: Any,
+    shared: bool,
     max_size: int,
     n_rows: int,
     drawn_rows: int,
@@ -212,7 +215,8 @@ def _draw(
     # As wide as the data: alpha is shared by all subsets of a size, and no smaller margin is ever looked at.
     most = max(RANK, n_tables) if n_columns > COLUMNS else None
     # Splits are drawn one after the other: a splitter may draw from a generator of its own.
-    drawn = [_draw_table(split, max_size, n_rows, drawn_rows, n_columns, seed, most) for seed in range(n_tables)]
+    shape = split, shared, max_size, n_rows, drawn_rows, n_columns
+    drawn = [_draw_table(*shape, seed, most) for seed in range(n_tables)]
     found = _score_tables(scorer, drawn, n_jobs, MemoryStore() if store is None else store)
     kinds = _kinds(subsets)
     margins = tuple(
@@ -287,12 +291,19 @@ _draw_once: Callable[..., Chance] = lru_cache(maxsize=64)(_draw)
 
 
 def _draw_table(
-    split: Any, max_size: int, n_rows: int, drawn_rows: int, n_columns: int, seed: int, most: int | None = None
+    split: Any,
+    shared: bool,
+    max_size: int,
+    n_rows: int,
+    drawn_rows: int,
+    n_columns: int,
+    seed: int,
+    most: int | None = None,
 ) -> DrawnTable:
     rng, group = np.random.default_rng(seed), _groups(n_columns, max_size)
     common = rng.standard_normal((drawn_rows, group[-1] + 1))[:, group]
     X = np.sqrt(WITHIN_GROUPS) * common + np.sqrt(1 - WITHIN_GROUPS) * rng.standard_normal(common.shape)
-    return DrawnTable(X, draw_splits(resolve_split(split, seed), X, n_rows), max_size, most)
+    return DrawnTable(X, draw_splits(resolve_split(split, seed), X, n_rows), shared, max_size, most)
 
 
 def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScores:
@@ -306,6 +317,7 @@ def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScor
         n_jobs=1,
         names=names,
         executor=LocalExecutor(1),
+        shared=table.shared,
     )
     margins = np.concatenate([all_margins(model) for model in models])
     kept = np.arange(len(margins))

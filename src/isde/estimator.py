@@ -43,9 +43,10 @@ class ISDE(StructureEstimator):
         `score_samples`, cloned per subset. Of a list, each block takes the family that scores best.
     split : str, float, splitter or None, default=None
         Which rows fit the marginals and which score them; scores are averaged over splits. "structure" keeps
-        independent blocks apart, `TurnedFolds(5, 4, train_size=0.45)`; "density" keeps weak dependence,
-        `KFold(5, shuffle=True)`; "paper" is the fastest, `ShuffleSplit(1, train_size=0.5)`. Or a share of rows to fit
-        on, or any scikit-learn splitter that needs neither y nor groups. None is "structure".
+        independent blocks apart, `ShuffleSplit(20, train_size=0.45)`; from 2,500 rows on it means "turned", as many for
+        less, `TurnedFolds(5, 4, train_size=0.45)`. "density" keeps weak dependence, `KFold(5, shuffle=True)`; "paper"
+        is the fastest, `ShuffleSplit(1, train_size=0.5)`. Or a share of rows to fit on, or any scikit-learn splitter
+        that needs neither y nor groups. None is "structure".
     penalty : "bic", "slope" or None, default=None
         In place of a split, for families with a fixed number of parameters ("gaussian"): all rows are fitted and
         scored, and each parameter has a price, log(n) / 2 or twice the one found by the slope heuristic.

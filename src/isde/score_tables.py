@@ -60,6 +60,10 @@ share of their rows: a tenth of what searches of their own would cost, and as ma
 (experiments/shared_tuning.py). One search by all rows costs no less, but its luck is not averaged: of pairs with
 correlation 0.2 it found 79 % in place of 88."""
 
+TUNED_FROM = 1000
+"""Rows to fit on, from which on splits share. Of fewer, searches cost little; and on the copula scale splits that each
+decide whether a subset depends at all are wrong one at a time: chance then gives triples by kernels a third as much."""
+
 TUNING_STEPS = 2
 """What tuning is worth on the bar of progress, in scores: with kernels it takes about as long."""
 
@@ -74,6 +78,7 @@ class Task:
     subsets: SubsetFamily  # of whose chunks it is one: that of the table, a smaller one that came first, or a list
 
     tunes: bool = False  # or else it scores
+    shares: bool = False  # scores with what others tuned
 
     @property
     def n_steps(self) -> int:
@@ -95,17 +100,20 @@ def score_models(
     lists: Sequence[ListedSubsets] = (),
     executor: Executor | None = None,
     needed_after: int = 0,
+    shared: bool | None = None,
 ) -> list[SubsetScores]:
     """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth.
 
     What a store has is not scored again. Its table may have been scored for smaller blocks first, those of `sizes`. The
     subsets beyond `subsets.complete` columns stand in `lists`, of which the last is new. Where what follows will need
-    more memory, `needed_after` says how much, so that it can be said before anything is done.
+    more memory, `needed_after` says how much, so that it can be said before anything is done. Splits share what is
+    tuned if they are many and large, or as `shared` says.
     """
     scorer.warn_few_rows(min(len(fit) for fit, _ in splits))
     store = MemoryStore() if store is None else store
     executor = choose_executor(n_jobs, scorer.traits.in_processes) if executor is None else executor
-    tasks, rows = plan_tasks(scorer, splits, subsets, sizes, lists), SplitRows(scorer, X, splits)
+    shared = are_tuned_together(splits) if shared is None else shared
+    tasks, rows = plan_tasks(scorer, splits, subsets, sizes, lists, shared=shared), SplitRows(scorer, X, splits)
     finished = frozenset(store.finished())
     todo = [task for task in tasks if task.key not in finished]
     for task in tasks:
@@ -158,8 +166,10 @@ def plan_tasks(
     subsets: SubsetFamily,
     sizes: Sequence[int] = (),
     lists: Sequence[ListedSubsets] = (),
+    *,
+    shared: bool = False,
 ) -> list[Task]:
-    """All that there is to do: what many splits share, then split by split.
+    """All that there is to do: what splits share, if they do, then split by split.
 
     Each for the smallest of `sizes`, then for what each larger one adds, then for `lists`.
     """
@@ -168,22 +178,24 @@ def plan_tasks(
     chunks = [(own, chunk, chunk.key) for above, own in families for chunk in scorer.chunks(own, above)]
     chunks += [(own, chunk, f"{own.key}:{chunk.key}") for own in lists for chunk in scorer.chunks(own)]
     keys = [split_key(split) for split in splits]
-    tuned = keys[:TUNED_SPLITS] if are_tuned_together(splits) else []
+    tuned = keys[:TUNED_SPLITS] if shared else []
     tasks = [
         Task(number, chunk, f"{rows}:tuning:{key}", own, tunes=True)
         for number, rows in enumerate(tuned)
         for own, chunk, key in chunks
         if chunk.tuned
     ]
-    by = f"tuned-{blake2b(''.join(tuned).encode(), digest_size=8).hexdigest()}:" if tuned else ""
+    by = f"tuned-{blake2b(''.join(tuned).encode(), digest_size=8).hexdigest()}:"
     for number, rows in enumerate(keys):
-        tasks += [Task(number, chunk, f"{rows}:{by if chunk.tuned else ''}{key}", own) for own, chunk, key in chunks]
+        for own, chunk, key in chunks:
+            shares = shared and chunk.tuned
+            tasks.append(Task(number, chunk, f"{rows}:{by if shares else ''}{key}", own, shares=shares))
     return tasks
 
 
 def are_tuned_together(splits: Sequence[Split]) -> bool:
-    """Whether there are enough of them. More of them change nothing in what those before share."""
-    return len(splits) >= TUNED_SPLITS
+    """Whether there are enough of them, of enough rows. More of them change nothing in what those before share."""
+    return len(splits) >= TUNED_SPLITS and min(len(fit) for fit, _ in splits) >= TUNED_FROM
 
 
 def _run_in_turn(
@@ -372,7 +384,7 @@ def expected_cost(
 ) -> tuple[float, int]:
     """Seconds and bytes that tasks, or all of them, will need: of each model a chunk of middle size is timed."""
     executor = choose_executor(n_jobs, scorer.traits.in_processes)
-    tasks = plan_tasks(scorer, splits, subsets) if tasks is None else tasks
+    tasks = plan_tasks(scorer, splits, subsets, shared=are_tuned_together(splits)) if tasks is None else tasks
     means, rows = executor.means(len(tasks)), SplitRows(scorer, X, splits)
     at_once = executor.n_workers // means.n_workers
     seconds, needed = 0.0, 0
@@ -387,7 +399,7 @@ def expected_cost(
 
 def _measurable(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) -> Any:
     """The rows of a task; what is tuned for its split is not known yet, and taken from few rows."""
-    if task.tunes or not task.chunk.tuned or not are_tuned_together(rows.splits):
+    if not task.shares:
         return rows.of(task)
     few = scorer.to_tune(rows[task.split], min(1.0, TUNED_TO_MEASURE / len(rows.splits[task.split][0])))
     found = scorer.score(few, task.subsets, task.chunk, replace(means, report=lambda share: None))

@@ -34,6 +34,7 @@ from isde.screening import EXHAUSTIVE, SCREENED, check_search, in_words_of_searc
 from isde.splits import (
     Split,
     draw_splits,
+    preset_for,
     resolve_split,
     rows_at_most,
     split_key,
@@ -191,7 +192,7 @@ class Scoring:
             return None
         chance = draw_chance(
             self._scorer,
-            self.split,
+            preset_for(self.split, n_rows),
             splits,
             subsets,
             n_rows,
@@ -234,7 +235,7 @@ class Scoring:
             own = rows_at_most(len(X), self.max_split_rows)
             if self.verbose > 0 and own < len(X):
                 say(f"Of {len(X):,} rows each split draws its own, as many as it would have of {own:,}")
-            return draw_splits(resolve_split(self.split, self.random_state), X, self.max_split_rows)
+            return draw_splits(resolve_split(preset_for(self.split, len(X)), self.random_state), X, self.max_split_rows)
         every = np.arange(len(X))
         return [(every, every)]
 

@@ -56,9 +56,10 @@ class TurnedFolds:
 
 
 PRESETS: dict[str, Callable[[RandomState], Any]] = {
-    "structure": lambda seed: TurnedFolds(random_state=seed),
+    "structure": lambda seed: ShuffleSplit(20, train_size=0.45, random_state=seed),
     "density": lambda seed: KFold(5, shuffle=True, random_state=seed),
     "paper": lambda seed: ShuffleSplit(1, train_size=0.5, random_state=seed),
+    "turned": lambda seed: TurnedFolds(random_state=seed),
 }
 SPLIT_NAMES = tuple(PRESETS)
 DEFAULT_SPLIT = "structure"
@@ -66,6 +67,22 @@ DEFAULT_SPLIT = "structure"
 MOST_IN_COMMON = 0.99
 """Splits that score all the same rows, such as those of a splitter that draws the rows to fit on alone: the spread of
 their scores says nothing of that of rows."""
+
+
+TURNED_FROM = 2_500
+"""Rows from which on "structure" means "turned". Of fewer rows every one that scores counts, and cost does not: chance
+gives twenty splits that score 55 % of 300 rows a margin for magnitudes of 1.9 nats in all, turned folds 2.7."""
+
+
+def preset_for(split: Any, n_rows: int) -> Any:
+    """The split meant by the default for so many rows; any other is meant as it is.
+
+    >>> preset_for(None, 300), preset_for("structure", 10_000), preset_for("paper", 10_000)
+    ('structure', 'turned', 'paper')
+    """
+    name = DEFAULT_SPLIT if split is None else split
+    is_default = isinstance(name, str) and name == DEFAULT_SPLIT
+    return "turned" if is_default and n_rows >= TURNED_FROM else name
 
 
 def resolve_split(split: Any, random_state: RandomState) -> Any:

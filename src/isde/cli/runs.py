@@ -30,7 +30,7 @@ from isde.marginals.bounds import RowsUsed
 from isde.run.folder import MANIFEST_FILE, STORE_FILES, WAY_OUT, RunFolder
 from isde.scores import SubsetScores
 from isde.screening import in_words_of_search
-from isde.splits import draw_splits, resolve_split
+from isde.splits import draw_splits, preset_for, resolve_split
 from isde.structure_estimator import StructureEstimator
 from isde.tree_estimator import TreeISDE
 
@@ -139,7 +139,7 @@ def _split(model: StructureEstimator, X: NDArray[np.float64]) -> dict[str, Any]:
     """How rows were split, and how many fitted and scored each time; with a penalty all of them did both."""
     if model.penalty is not None:
         return {"splitter": None, "fit_rows": [len(X)], "score_rows": [len(X)]}
-    splitter = resolve_split(model.split, model.random_state)
+    splitter = resolve_split(preset_for(model.split, len(X)), model.random_state)
     parts = draw_splits(splitter, X, model.max_split_rows)
     return {
         "splitter": repr(splitter),
