@@ -69,10 +69,8 @@ def test_the_default_means_turned_folds_where_rows_are_many():
     """From how many on is no matter for a test; that all who ask agree on it is."""
     X = np.random.default_rng(0).normal(size=(splits.TURNED_FROM, 2))
     for n, name in ((splits.TURNED_FROM - 1, "structure"), (splits.TURNED_FROM, "turned")):
-        by_default, by_name = (
-            Scoring.of(2, marginal="gaussian", split=split, random_state=0).score(X[:n]).scores
-            for split in (None, name)
-        )
+        asked = (Scoring.of(2, marginal="gaussian", split=split, random_state=0) for split in (None, name))
+        by_default, by_name = (scoring.score(X[:n]).scores for scoring in asked)
         np.testing.assert_array_equal(by_default, by_name)
 
 
@@ -155,7 +153,7 @@ def test_of_many_rows_a_split_has_as_many_as_one_of_fewer_rows_drawn_anew_for_ea
         assert not set(fit.tolist()) & set(score.tolist())
         assert not (np.diff(fit) > 0).all()  # in a random order
     drawn = [row for split in many for rows in split for row in rows.tolist()]
-    assert len(set(drawn)) > 0.8 * len(drawn)
+    assert len(set(drawn)) > 0.7 * len(drawn)
     assert 0.4 < np.mean(drawn) / 20_000 < 0.6
 
 
