@@ -162,10 +162,9 @@ def cost(repeats: int) -> None:
             asked = [(False, "paper"), (False, None), (True, None)]
             hows = [scoring(marginal, k, 0, before=old, alpha=None, split=split) for old, split in asked]
             score(hows[0], X[:200])  # compiles
-            one, now, before = (
-                min(seconds(how, X) for _ in range(repeats if number < 2 else 1)) for number, how in enumerate(hows)
-            )
-            print(f"| {name} | {marginal} | {one:.2f} | {now / one:.2f} | {before / one:.1f} |", flush=True)
+            one, now = (min(seconds(how, X) for _ in range(repeats)) for how in hows[:2])
+            before = f"{seconds(hows[2], X) / one:.1f}" if len(X) <= 3000 else "not run"
+            print(f"| {name} | {marginal} | {one:.2f} | {now / one:.2f} | {before} |", flush=True)
 
 
 def seconds(how: Scoring, X: np.ndarray) -> float:
