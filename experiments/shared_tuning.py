@@ -108,7 +108,7 @@ def recover(share: float, only: str | None) -> None:
                     continue
                 now = is_found(draw(seed), marginal, seed, before=False)
                 # Who finds the true blocks is not worse than anybody: what was before is slow, and not asked then.
-                before = "" if now and "sigma" not in case else int(is_found(draw(seed), marginal, seed, before=True))
+                before = "" if now else int(is_found(draw(seed), marginal, seed, before=True))
                 keep(case, marginal, seed, before, int(now))
 
 
