@@ -173,7 +173,7 @@ class ISDE(StructureEstimator):
         """
         scoring = self._scoring()
         X = self._check_rows(X, scoring)
-        scoring = replace(scoring, needed_after=self._needed_by_blocks(len(X), scoring.marginal))
+        scoring = replace(scoring, needed_after=self._needed_at_the_end(X, scoring))
         scaling = scaling_for(X, self.scale, scoring.marginal)
         self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
         self.selection_ = select_partition(self.subset_scores_, solver=self.solver)

@@ -18,6 +18,7 @@ from isde.data.checks import tied_columns, warn_far_rows
 from isde.density_estimator import SubsetScoreEstimator
 from isde.errors import ISDEWarning, warn
 from isde.fit_record import FitRecord
+from isde.listed_subsets import EVERY_UP_TO
 from isde.marginals.bounds import Bounds, RowsUsed
 from isde.marginals.marginal import BlockFitter
 from isde.partitions import Partition, RandomState
@@ -26,12 +27,13 @@ from isde.scores import SubsetScores
 from isde.scoring import Margin, Scoring, further_column, margin_over_divisions
 from isde.screening import EXHAUSTIVE
 from isde.stability import Score
-from isde.subsets import Subset
+from isde.subsets import Subset, SubsetFamily
 from isde.tree_gains import EdgeGain, edge_gains
 
-BLOCK_BYTES = 1000
-"""Of each row that a block is learned from: what some thirty experts say of it on two scales, and temporary arrays.
-Measured with 200,000 rows (docs/many_rows.md)."""
+BLOCK_BYTES, TABLE_BYTES = 1700, 580
+"""Of each row that a block is learned from, what some thirty experts say of it on two scales and temporary arrays; of
+each subset, what is made of its scores at the end. Measured with 100,000 to 1,000,000 rows, and with 200 columns
+(benchmarks/cost_curve.py)."""
 
 
 class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
@@ -101,10 +103,12 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
             say(f"Fitting {blocks} on {self.rows_used_}")
         return bounds
 
-    def _needed_by_blocks(self, n_rows: int, marginal: BlockFitter) -> int:
-        """Bytes that fitting blocks will take, by all workers."""
-        used = marginal.rows_used(n_rows, self._bounds())
-        return BLOCK_BYTES * used.fitted * effective_n_jobs(self.n_jobs)
+    def _needed_at_the_end(self, X: Matrix, scoring: Scoring) -> int:
+        """Bytes that the table and its blocks will take once subsets are scored, by all workers."""
+        used = scoring.marginal.rows_used(len(X), self._bounds())
+        largest = scoring.max_block_size if scoring.search == EXHAUSTIVE else EVERY_UP_TO
+        subsets = SubsetFamily(X.shape[1], largest)
+        return max(BLOCK_BYTES * used.fitted * effective_n_jobs(self.n_jobs), TABLE_BYTES * subsets.offsets[-1])
 
     def _check_rows(self, X: Any, scoring: Scoring) -> Matrix:
         """The rows to fit on; notes columns with repeated values, and warns of what does harm."""

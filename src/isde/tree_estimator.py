@@ -153,7 +153,7 @@ class TreeISDE(StructureEstimator):
         """
         scoring = self._scoring()
         X = self._check_rows(X, scoring)
-        scoring = replace(scoring, needed_after=self._needed_by_blocks(len(X), scoring.marginal))
+        scoring = replace(scoring, needed_after=self._needed_at_the_end(X, scoring))
         scaling = scaling_for(X, self.scale, scoring.marginal)
         self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
         self.selection_ = select_tree(self.subset_scores_, solver=self.solver)
