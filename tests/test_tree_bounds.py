@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import oracles
 from isde.subsets import SubsetFamily
@@ -21,6 +22,7 @@ from isde.tree_solvers.classes import Classes
 from isde.tree_solvers.clutter_separation import passed_clutters
 from isde.tree_solvers.clutters import Clutter
 from isde.tree_solvers.cuts import Cut, Sets
+from isde.tree_solvers.descent import BEYOND, Descent
 from isde.tree_solvers.moebius import gains_of_weights, moebius_weights
 from isde.tree_solvers.pricing import Facets
 from isde.tree_solvers.relaxation import Limits, upper_bound
@@ -296,6 +298,98 @@ def test_the_authors_scores_of_levine13_are_bounded_by_the_best_tree(k, best):
     found = upper_bound(moebius_weights(subsets, gains), 13, k)
     assert found.value == pytest.approx(best, abs=1e-6)
     assert found.gap <= PROOF
+
+
+# --- descent ---------------------------------------------------------------------------------------------------
+
+
+def opened(d, k, seed, kind):
+    """Weights, and sets that may be complete: all that weigh something, and whose subsets do."""
+    subsets = SubsetFamily(d, k)
+    weights = moebius_weights(subsets, gains_like(kind, d, k, seed))
+    allowed = {s for s, weight in zip(subsets, weights.tolist(), strict=True) if weight > -inf}
+    held = [all(part in allowed for n in range(1, len(s) + 1) for part in combinations(s, n)) for s in subsets]
+    return subsets, weights, np.array(held[d:], dtype=np.bool_)
+
+
+@given(st.data(), st.integers(2, 6), st.integers(2, 6), seeds, kinds)
+def test_prices_of_a_descent_prove_what_it_says(data, d, k, seed, kind):
+    subsets, weights, open_ = opened(d, k, seed, kind)
+    descent = Descent(subsets, Facets(subsets), weights, open_)
+    for _ in range(2):
+        some = data.draw(st.lists(any_cuts(d, min(d, k)), max_size=5))
+        new = descent.passed(some, -inf)
+        descent.add(new, np.zeros(len(new)))
+        descent.run(20)
+    cuts, prices = descent.priced
+    unit = max(1.0, np.abs(weights[weights > -inf]).max())
+    left = weights[d:] - prices @ Sets(subsets, np.arange(d, len(subsets))).coefficients(cuts)
+    bound = prices @ [cut.limit for cut in cuts] + np.maximum(left[open_], 0.0).sum()
+    assert (prices > 0).all()
+    assert descent.left() == pytest.approx(left[open_], abs=1e-9 * unit)
+    assert descent.bound() == pytest.approx(bound, abs=1e-9 * unit)
+    assert weights[:d].sum() + bound >= best_weight(d, k, weights) - 1e-9 * unit
+    point = descent.point
+    assert (point[d:][~open_] == 0).all()
+    assert ((point >= 0) & (point <= 1)).all()
+
+
+@given(st.data(), st.integers(3, 5), st.integers(2, 4), seeds, st.integers(1, 6))
+def test_a_descent_takes_the_steps_of_matrices(data, d, k, seed, n_steps):
+    subsets, weights, open_ = opened(d, k, seed, "normal")
+    cuts = list(dict.fromkeys(data.draw(st.lists(any_cuts(d, min(d, k)), min_size=1, max_size=5))))
+    facets = Facets(subsets)
+    pairs = [facets.cut(place, out) for place, out in np.argwhere(facets.places >= 0).tolist()]
+    descent = Descent(subsets, facets, weights, open_)
+    cuts = descent.passed(cuts, -inf)
+    descent.add(cuts, np.full(len(cuts), 0.01))
+    descent.run(n_steps)
+    rows = Sets(subsets, np.arange(d, len(subsets))).coefficients([*cuts, *pairs])
+    limits = np.array([cut.limit for cut in [*cuts, *pairs]], dtype=np.float64)
+    sizes, scale = np.abs(rows), descent._scale
+    start = np.zeros(len(weights) - d), np.array([0.01] * len(cuts) + [0.0] * len(pairs))
+    x, p = start
+    for step in range(n_steps):
+        new_x = np.clip(x + (weights[d:] - p @ rows) / np.maximum(sizes.sum(axis=0), 1) / scale, 0, 1)
+        new_p = np.maximum(p + scale * (rows @ (2 * new_x - x) - limits) / np.maximum(sizes.sum(axis=1), 1), 0)
+        x, p = (
+            (step + 1) / (step + 2) * (new + BEYOND * (new - old)) + first / (step + 2)
+            for new, old, first in ((new_x, x, start[0]), (new_p, p, start[1]))
+        )
+    priced = dict(zip(*descent.priced, strict=True))
+    assert descent.point[d:] == pytest.approx(np.clip(x, 0, 1), abs=1e-9)
+    assert [priced.get(cut, 0.0) for cut in [*cuts, *pairs]] == pytest.approx(np.maximum(p, 0), abs=1e-9)
+
+
+@pytest.mark.parametrize(("d", "k", "seed"), [(5, 3, 0), (6, 3, 1), (6, 4, 2)])
+def test_a_descent_comes_near_to_the_linear_program(d, k, seed):
+    subsets, weights, open_ = opened(d, k, seed, "positive")
+    facets, columns = Facets(subsets), tuple(range(d))
+    cuts = [Cut((), columns, columns[:n]) for n in range(1, k)]
+    cuts += [Cut((v,), tuple(c for c in columns if c != v), ((v + 1) % d,)) for v in columns]
+    pairs = [facets.cut(place, out) for place, out in np.argwhere(facets.places >= 0).tolist()]
+    rows = Sets(subsets, np.arange(d, len(subsets))).coefficients([*cuts, *pairs])
+    solved = linprog(-weights[d:], rows, [cut.limit for cut in [*cuts, *pairs]], bounds=(0, 1))
+    descent = Descent(subsets, facets, weights, open_)
+    descent.add(cuts, np.zeros(len(cuts)))
+    for _ in range(20):
+        descent.run(150)
+        descent.forget()
+    assert descent.bound() == pytest.approx(-solved.fun, rel=2e-3)
+    assert descent.bound() >= -solved.fun - 1e-9
+
+
+@given(st.integers(3, 6), st.integers(2, 6), seeds, kinds, st.integers(1, 30), st.sampled_from([0, 12]))
+def test_a_bound_by_descent_holds(d, k, seed, kind, rounds, at_once):
+    subsets = SubsetFamily(d, k)
+    weights = moebius_weights(subsets, gains_like(kind, d, k, seed))
+    relaxation = "isde.tree_solvers.relaxation"
+    with patch(f"{relaxation}.MOST_SETS_AT_ONCE", at_once), patch(f"{relaxation}.BY_SIMPLEX", 0.0):
+        found = upper_bound(weights, d, k, limits=Limits(rounds, branches=2, seconds=1e6))
+    best = best_weight(d, k, weights)
+    unit = max(1.0, np.abs(weights[weights > -inf]).max())
+    assert found.value >= best - 1e-12 * unit >= found.weight - 2e-12 * unit
+    assert verify(subsets, weights, found.witness) == found.value
 
 
 # --- witnesses -------------------------------------------------------------------------------------------------

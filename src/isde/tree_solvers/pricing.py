@@ -44,10 +44,10 @@ class Facets:
         lacking, paid = np.zeros(len(left), dtype=np.int64), np.zeros(self.places.shape, dtype=np.int64)
         _pay(asking, self.places, left, lacking, paid)
         which, left_out = np.nonzero(paid)
-        cuts = [self._cut(*one) for one in zip(which.tolist(), left_out.tolist(), strict=True)]
+        cuts = [self.cut(*one) for one in zip(which.tolist(), left_out.tolist(), strict=True)]
         return cuts, paid[which, left_out], lacking
 
-    def _cut(self, place: int, left_out: int) -> Cut:
+    def cut(self, place: int, left_out: int) -> Cut:
         """A set is complete only if it is without one of its columns."""
         members = self._subsets[place + self._subsets.n_columns]
         held = members[left_out]

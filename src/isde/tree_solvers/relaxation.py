@@ -26,6 +26,7 @@ from isde.subsets import Subset, SubsetFamily
 from isde.tree_solvers.class_separation import passed_classes
 from isde.tree_solvers.clutter_separation import passed_clutters
 from isde.tree_solvers.cuts import AnyCut, Cut, Sets
+from isde.tree_solvers.descent import Descent
 from isde.tree_solvers.linear_program import LinearProgram, NotSolved
 from isde.tree_solvers.pricing import Facets
 from isde.tree_solvers.rounding import near, rounded
@@ -55,8 +56,18 @@ AHEAD, FEW = 0.3, 20
 """Cuts are looked for that a point on the way from those before to the solution passes: they go deeper. Where so few
 are found, that the solution itself passes."""
 
-CLOSING = 0.25
-"""The last part of the seconds, when no cuts are added while sets are lacking."""
+BY_SIMPLEX = 0.4
+"""Of the seconds, after which prices come from steps of `descent` while the linear program lacks sets: it is proved by
+then, or will not be."""
+
+STEPS_PER_ROUND = 150
+"""Of a descent, between one search for cuts and the next."""
+
+DEEP, SHALLOW, LOWER = 0.02, 0.001, 0.8
+"""By which a cut is passed at first, and at last, to be worth a row there; where few are, this much of it is enough."""
+
+FAINT = 5e-4
+"""Of a set, that counts as nothing when cuts are looked for there: steps leave a little of many."""
 
 PATIENCE, SLOW = 12, 0.8
 """A gap that so many solutions leave above such a share of what it was is left to branching."""
@@ -128,6 +139,8 @@ class _Node:
     open_: Mask
     complete: tuple[Edge, ...]
     cuts: list[AnyCut]  # to start with; in the end, those of the last linear program
+    prices: Floats = field(default_factory=lambda: np.empty(0))  # of the cuts, in the end
+    lacks_sets: bool = False  # in the end, whether sets were lacking that may be complete
     proved: list[tuple[tuple[AnyCut, ...], Integers]] = field(
         default_factory=list
     )  # cuts and prices, one after another
@@ -164,7 +177,7 @@ class _Search:
         self.weight = self._weigh(())
         self.rounds = self.branches = 0
         self._end = process_time() + limits.seconds
-        self._late = process_time() + (1 - CLOSING) * limits.seconds
+        self._late = process_time() + BY_SIMPLEX * limits.seconds
         # A quarter of what counts as proved, or what sums in floating point can tell.
         self._tolerance = max(PROOF_TOLERANCE / 4, 1e-12 * float(np.abs(weights[weights > -inf]).max()))
 
@@ -178,7 +191,7 @@ class _Search:
 
     @property
     def _is_late(self) -> bool:
-        """Whether sets that are lacking come before cuts: what is proved without them is much less."""
+        """Whether a linear program that lacks sets is given up."""
         return process_time() > self._late
 
     def consider(self, edges: Sequence[Edge]) -> None:
@@ -238,8 +251,40 @@ class _Search:
         return node.rest
 
     def _tighten(self, node: _Node) -> None:
+        """Bound the trees of a node: by the simplex method, and where that lacks sets for long, by a descent first."""
+        self._solve(node)
+        while node.lacks_sets and not self._is_over and node.bound > self._high_enough:
+            self._descend(node)
+            if not self._is_over:
+                self._solve(node)
+
+    def _descend(self, node: _Node) -> None:
+        """Bring the bound of a node down by steps, until few sets are open."""
+        descent = Descent(self.subsets, self.facets, self.weights, node.open_)
+        descent.add(node.cuts, node.prices)
+        least, lowest, best = DEEP, inf, descent.priced
+        while not self._is_over and node.open_.sum() > MOST_SETS_AT_ONCE and node.bound > self._high_enough:
+            descent.run(STEPS_PER_ROUND)
+            self.rounds += 1
+            point = descent.point
+            bound = self._alone + descent.bound()
+            if bound < lowest:
+                lowest, best = bound, descent.priced
+            self._look_for_tree(point)
+            if (bound + np.minimum(descent.left(), 0.0) < self.weight).sum() > WORTHWHILE * node.open_.sum():
+                self._note(node, *descent.priced)
+                descent.keep(node.open_)
+            descent.forget()
+            found = self._passed(np.where(point < FAINT, 0.0, point), least)
+            new = descent.passed(found, least)
+            descent.add(new, np.zeros(len(new)))
+            least = max(SHALLOW, LOWER * least) if len(new) < FEW else least
+        self._note(node, *best)
+        node.cuts, node.prices = best
+
+    def _solve(self, node: _Node) -> None:
         """Add cuts and sets to the linear program of a node until it proves enough, or neither is found."""
-        program = self._program(node)
+        program, node.lacks_sets = self._program(node), False
         thresholds, center = list(PASSED), self._known_point()
         gaps: list[float] = []  # after each solution
         cuts, prices, point = list[AnyCut](), np.empty(0), np.zeros(len(self.subsets))
@@ -258,6 +303,9 @@ class _Search:
             is_low = solved <= self.weight + self._tolerance / 2
             gaps.append(solved - self.weight)
             has_all = len(values) >= node.open_.sum()  # otherwise the gap says nothing yet
+            if self._is_late and not has_all:
+                node.lacks_sets = True
+                break
             if has_all and self._is_slow(gaps) and self._most_split(point) is not None:
                 break
             if (solved + left < self.weight).sum() > WORTHWHILE * len(values):
@@ -267,7 +315,7 @@ class _Search:
                 if node.open_.sum() < before:
                     continue
             new = list[AnyCut]()
-            if not (is_low or (self._is_late and not has_all)):
+            if not is_low:
                 center = AHEAD * point + (1 - AHEAD) * center
                 new = program.passed(self._passed(center, thresholds[0]), values, thresholds[0])
                 if len(new) < FEW:
@@ -278,7 +326,7 @@ class _Search:
                 lowest = priced if lowest is None or priced.bound < lowest.bound else lowest
                 if priced.entering.size:
                     program.enter(priced.entering, self.weights[priced.entering])
-                elif not new and (is_low or self._is_late or len(thresholds) == 1):
+                elif not new and (is_low or len(thresholds) == 1):
                     break
                 elif not new:
                     thresholds.pop(0)
@@ -288,7 +336,7 @@ class _Search:
         if lowest is not None:
             self._note(node, lowest.cuts, lowest.prices)
         self._note(node, cuts, prices)  # where sets are lacking that is not always the lower bound
-        node.cuts, node.edge = cuts, self._most_split(point)
+        node.cuts, node.prices, node.edge = cuts, prices, self._most_split(point)
 
     def _passed(self, point: Floats, least: float) -> list[AnyCut]:
         """Cuts that a point passes, the deepest of them."""
@@ -355,7 +403,11 @@ class _Search:
 
     def _in_nats(self, sets: Sets, values: Floats) -> float:
         """The weight of a solution."""
-        return fsum(self.weights[: self.subsets.n_columns]) + float(values @ self.weights[sets.positions])
+        return self._alone + float(values @ self.weights[sets.positions])
+
+    @property
+    def _alone(self) -> float:
+        return fsum(self.weights[: self.subsets.n_columns])
 
     def _point(self, sets: Sets, values: Floats) -> Floats:
         point = np.zeros(len(self.subsets))
