@@ -23,7 +23,7 @@ from joblib.parallel import get_active_backend
 from sklearn import get_config
 
 from isde.memory import address_space_left
-from isde.run.processes import do_in_processes
+from isde.run.processes import do_in_processes, ending_with_this_process
 from isde.run.work import ChunkScores, Means, Report, Run
 
 CHUNKS_PER_WORKER = 4
@@ -173,7 +173,9 @@ def workers(n_jobs: int | None) -> Iterator[Run]:
     if n_workers == 1:
         yield Means().run
         return
-    with Parallel(n_jobs=n_workers, prefer="threads", return_as="generator") as pool:
+    with ending_with_this_process("threads"):
+        parallel = Parallel(n_jobs=n_workers, prefer="threads", return_as="generator")
+    with parallel as pool:
 
         def run(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
             results: Iterable[Any] = pool(delayed(function)(*task) for task in tasks)

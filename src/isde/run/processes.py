@@ -17,7 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +82,17 @@ def do_in_processes(
 
 
 def _pool(n_workers: int) -> Any:
-    """Processes that end with this one, where they are joblib's own."""
-    backend, _ = get_active_backend(prefer="processes")
-    watching = {"backend": "loky", "initializer": _end_with, "initargs": (os.getpid(),)}
-    with parallel_config(**watching) if isinstance(backend, LokyBackend) else nullcontext():
+    with ending_with_this_process("processes"):
         # Tasks one by one: joblib would send several as one, and lose them as one.
         return Parallel(n_jobs=n_workers, prefer="processes", return_as="generator_unordered", batch_size=1)
+
+
+def ending_with_this_process(prefer: str) -> AbstractContextManager[Any]:
+    """Pools that are made here, as joblib makes them, have processes that end with this one, where they are loky's."""
+    backend, _ = get_active_backend(prefer=prefer)
+    if not isinstance(backend, LokyBackend):
+        return nullcontext()
+    return parallel_config("loky", initializer=_end_with, initargs=(os.getpid(),))
 
 
 def _noted(score: Callable[[Any, Any], Any], number: int, task: Any, means: Any, folder: str) -> tuple[int, Any]:
