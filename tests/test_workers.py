@@ -174,7 +174,9 @@ def test_a_stopped_run_does_not_wait_for_python_to_tidy_up(tmp_path):
     """Which takes seconds where much was imported; no thread can end the process then."""
     write_rows(tmp_path)
     untidy = SLOW.replace(
-        "from isde import", "class Untidy:\n    def __del__(self): time.sleep(600)\nuntidy = Untidy()\nfrom isde import", 1
+        "from isde import",
+        "class Untidy:\n    def __del__(self): time.sleep(600)\nuntidy = Untidy()\nfrom isde import",
+        1,
     )
     with command(tmp_path, code=untidy) as process:
         wait_for_records(tmp_path, 3)

@@ -28,8 +28,8 @@ def run(tries: int, folder: Path, rng: np.random.Generator) -> Generator[str | N
         yield _one(folder, f"run-{number}", (signal.SIGINT, signal.SIGTERM)[number % 2], rng, whole, took)
     processor, clock = np.array(took).T
     return (
-        f"from signal to exit {np.median(clock):.2f} s in the middle, {clock.max():.2f} s at most, by the clock, with a "
-        f"load of {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores; {np.median(processor):.2f} s and "
+        f"from signal to exit {np.median(clock):.2f} s in the middle, {clock.max():.2f} s at most, by the clock, with "
+        f"a load of {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores; {np.median(processor):.2f} s and "
         f"{processor.max():.2f} s of a processor"
     )
 

@@ -118,7 +118,7 @@ def _do_in_threads(
     waiting, finished, numbers = SimpleQueue[int | None](), SimpleQueue[_Finished](), iter(range(len(tasks)))
     for _ in range(n_workers):
         # Nobody waits at the end for a thread that is in compiled code.
-        Thread(target=_serve, args=(partial(score, means=means), tasks, waiting, finished), daemon=True).start()
+        Thread(target=_serve, args=(score, tasks, means, waiting, finished), daemon=True).start()
     try:
         for number in islice(numbers, n_workers):
             waiting.put(number)
@@ -138,15 +138,16 @@ _Finished = tuple[int, ChunkScores | BaseException]
 
 
 def _serve(
-    score: Callable[[Task], ChunkScores],
+    score: ScoreTask[Task],
     tasks: Sequence[Task],
+    means: Means,
     waiting: SimpleQueue[int | None],
     finished: SimpleQueue[_Finished],
 ) -> None:
     """What a thread does until it is told that nothing is left."""
     while (number := waiting.get()) is not None:
         try:
-            finished.put((number, score(tasks[number])))
+            finished.put((number, score(tasks[number], means)))
         except BaseException as error:  # raised where it is taken
             finished.put((number, error))
 
