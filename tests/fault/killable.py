@@ -1,8 +1,8 @@
 """Runs that may be killed at any moment: a process that is asked for them, line by line, and forks one for each.
 
-The forked process has nothing left to import or compile. It counts the chunks that it begins in a file, and kills itself where it
-is told to: so many seconds after the first record, or at the n-th call that changes a file, before it, after it, or
-with half of what is written.
+The forked process has nothing left to import or compile. It counts the chunks that it begins in a file, and kills
+itself where it is told to: so many seconds after the first record, or at the n-th call that changes a file, before it,
+after it, or with half of what is written.
 """
 
 from __future__ import annotations
