@@ -58,6 +58,20 @@ def bits(model):
     return [v.tobytes() for v in (table.scores, table.bandwidths, table.errors, table.charges)], model.partition_
 
 
+def most_begun_and_not_kept(folder):
+    """Tasks begun by the cluster in use beyond those whose results were kept, at most."""
+
+    def begin(task, means):
+        (folder / str(task)).touch()
+        return task
+
+    most = 0
+    for n_kept, _ in enumerate(clusters.choose_executor(None).map(begin, range(12), lambda task: lambda share: None)):
+        time.sleep(0.1)  # in which any number could be begun
+        most = max(most, len(list(folder.iterdir())) - n_kept)
+    return most
+
+
 @contextmanager
 def killing(folder, n):
     """Kill the first n processes that do something, as soon as they do."""
@@ -104,6 +118,11 @@ def test_dask_gives_the_bits_of_one_process(X, client, marginal, tmp_path):
     log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
     with cluster(client.scheduler.address):
         assert bits(fit(X, marginal, checkpoint=tmp_path / "run")) == bits(alone)
+
+
+def test_no_worker_of_dask_begins_a_task_before_what_it_found_last_was_kept(client, tmp_path):
+    with cluster(client.scheduler.address):
+        assert most_begun_and_not_kept(tmp_path) == 2
 
 
 def test_joblibs_dask_backend_is_the_same_cluster(X, client, monkeypatch):
@@ -203,6 +222,11 @@ def test_ray_gives_the_bits_of_one_process(X, ray_here, marginal, tmp_path):
     with cluster("ray"):
         found = fit(X, marginal, checkpoint=tmp_path / "run")
     assert bits(found) == bits(fit(X, marginal))
+
+
+def test_no_worker_of_ray_begins_a_task_before_what_it_found_last_was_kept(ray_here, tmp_path):
+    with cluster("ray"):
+        assert most_begun_and_not_kept(tmp_path) == 2
 
 
 def test_a_killed_worker_of_ray_is_replaced_and_the_run_ends_with_the_same_bits(X, ray_here, tmp_path):

@@ -1,5 +1,7 @@
 """Work as values: chunks cover every subset, executors do each once, the store keeps what is done; the same bits."""
 
+import time
+
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -153,6 +155,26 @@ def test_every_task_is_done_once_whoever_does_it():
             tasks = list(range(n))
             done = list(executor.map(squared, tasks, nothing_said))
             assert sorted(done) == [(task, task**2) for task in tasks]
+
+
+class Begun:
+    """A task that does nothing, and leaves a file that says that it was begun."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, task, means):
+        (self.folder / str(task)).touch()
+        return task
+
+
+@pytest.mark.parametrize("in_processes", [False, True], ids=["threads", "processes"])
+def test_no_worker_begins_a_task_before_what_it_found_last_was_taken(in_processes, tmp_path):
+    """Whoever keeps what it takes loses no more than one task of each worker when it is killed."""
+    done = LocalExecutor(2, in_processes).map(Begun(tmp_path), range(20), nothing_said)
+    for n_taken, _ in enumerate(done):  # this one is taken, but not kept yet
+        time.sleep(0.05)  # in which any number could be begun
+        assert len(list(tmp_path.iterdir())) - n_taken <= 2
 
 
 def test_many_chunks_are_done_side_by_side_and_few_by_all_workers_together():

@@ -170,15 +170,55 @@ def test_a_run_that_hears_no_signal_is_ended_all_the_same(tmp_path):
     assert not list((tmp_path / "run").glob(".*"))
 
 
-def test_workers_end_with_a_run_that_is_killed(tmp_path):
+def test_a_stopped_run_does_not_wait_for_python_to_tidy_up(tmp_path):
+    """Which takes seconds where much was imported; no thread can end the process then."""
+    write_rows(tmp_path)
+    untidy = SLOW.replace(
+        "from isde import",
+        "class Untidy:\n    def __del__(self): time.sleep(600)\nuntidy = Untidy()\nfrom isde import",
+        1,
+    )
+    with command(tmp_path, code=untidy) as process:
+        wait_for_records(tmp_path, 3)
+        process.send_signal(signal.SIGTERM)
+        try:
+            _, err = process.communicate(timeout=60)  # of ten minutes
+        finally:
+            process.kill()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert err.endswith("Stopped.\n")
+
+
+IN_WORKERS = {
+    "in a chunk": """
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    ISDE(2, marginal=Endless(), split="paper", random_state=0, n_jobs=2).fit(X)
+    """,
+    "in a part of a chunk": """
+    with parallel_config("loky"), workers(2) as run:
+        list(run(begin, [(600,), (600,)]))
+    """,
+    "idle": """
+    with parallel_config("loky"), workers(2) as run:
+        list(run(begin, [(0,), (0,)]))
+    time.sleep(600)
+    """,
+}
+"""What runs are in the middle of, with processes of loky."""
+
+
+@pytest.mark.parametrize("where", IN_WORKERS)
+def test_workers_end_with_a_run_that_is_killed(tmp_path, where):
+    """By itself: joblib's own would be there for five minutes."""
     code = f"""
     import sys, time
     sys.path.insert(0, {str(Path(__file__).parent)!r})
     import numpy as np
+    from joblib import parallel_config
     from isde import ISDE
-    from test_workers import Endless
-    X = np.random.default_rng(0).normal(size=(20, 3))
-    ISDE(2, marginal=Endless(), split="paper", random_state=0, n_jobs=2).fit(X)
+    from isde.run.executors import workers
+    from test_workers import Endless, begin
+    {IN_WORKERS[where]}
     """
     (tmp_path / "run").mkdir()
     with command(tmp_path, code=code) as process:
@@ -194,6 +234,11 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path):
             return
         time.sleep(0.05)
     raise AssertionError(f"left behind: {group_of(process)}")
+
+
+def begin(seconds):
+    Path("begun").touch()
+    time.sleep(seconds)
 
 
 class Endless(GaussianMixture):

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import runs
 
-TRIES, FEW = 60, 10
+TRIES, FEW = 100, 10
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:

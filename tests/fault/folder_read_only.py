@@ -15,7 +15,7 @@ import numpy as np
 
 from . import runs
 
-TRIES, FEW = 24, 10
+TRIES, FEW = 32, 10
 
 FEW_RECORDS = 4
 """After which the folder is locked, at most."""

@@ -1,8 +1,8 @@
 """Runs that may be killed at any moment: a process that is asked for them, line by line, and forks one for each.
 
-The forked process has nothing left to import or compile. It counts what it scores in a file, and kills itself where it
-is told to: so many seconds after the first record, or at the n-th call that changes a file, before it, after it, or
-with half of what is written.
+The forked process has nothing left to import or compile. It counts the chunks that it begins in a file, and kills
+itself where it is told to: so many seconds after the first record, or at the n-th call that changes a file, before it,
+after it, or with half of what is written.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ShuffleSplit
 
-from isde import ISDE, chance, score_tables
+from isde import ISDE, chance
 from isde.cli.exit_codes import exit_code
-from isde.run import log
+from isde.run import executors, log
 from isde.run.store import LogStore
 
 CHANGING = ("write", "fsync", "fdatasync", "ftruncate", "replace", "fdopen", "chmod", "open")
@@ -44,7 +44,7 @@ def fit(job: dict[str, Any], folder: str | None) -> None:
 
 def run(job: dict[str, Any]) -> None:
     """What a forked process does."""
-    _count_scored(job["folder"] + ".scored")
+    _count_begun(job["folder"] + ".begun")
     calls = [0]
     if job["call"] is not None:
         log.SYNC_SECONDS = -1.0  # every record is synced
@@ -118,17 +118,22 @@ def _die_after(seconds: float) -> None:
     LogStore.put = first  # type: ignore[method-assign]
 
 
-def _count_scored(path: str) -> None:
-    score = score_tables.score_task
+def _count_begun(path: str) -> None:
+    """A table of chance is one chunk of the store, and its own chunks are none."""
+    do, within, write = executors.frugally, threading.local(), os.write
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    write = os.write
 
-    def count(*arguments: Any) -> Any:
-        found = score(*arguments)
+    def count(*arguments: Any, **options: Any) -> Any:
+        if getattr(within, "a_chunk", False):
+            return do(*arguments, **options)
         write(handle, b".")
-        return found
+        within.a_chunk = True
+        try:
+            return do(*arguments, **options)
+        finally:
+            within.a_chunk = False
 
-    score_tables.score_task = count
+    executors.frugally = count
 
 
 def main() -> None:

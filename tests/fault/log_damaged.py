@@ -13,27 +13,38 @@ TRIES, FEW = 1_000, 100
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
-    from isde.errors import ISDEError
-    from isde.run.log import AppendLog
-
-    path = folder / "scores.log"
-    records = {f"chunk {i}": rng.bytes(int(rng.integers(0, 300))) for i in range(50)}
-    with AppendLog(path) as log:
-        for key, payload in records.items():
-            log.append(key, payload)
+    path, records = folder / "scores.log", write(folder / "scores.log", 50, rng)
     whole = path.read_bytes()
     for number in range(tries):
         path.write_bytes(mutant(whole, rng))
-        try:
-            with AppendLog(path) as log:
-                log.append("new", b"payload")
-            with AppendLog(path) as log:
-                found = {key: log.read(key) for key in tuple(log.keys())}
-        except ISDEError as error:  # doubled records of which one was changed as well
-            yield None if "two different results" in str(error) else f"number {number}: {error}"
-            continue
-        except Exception as error:
-            yield f"number {number}: {error!r}"
-            continue
-        sound = found.pop("new", None) == b"payload" and found.items() <= records.items()
-        yield None if sound else f"number {number}: a record that was never written"
+        complaint = wrong_record(path, records)
+        yield None if complaint is None else f"number {number}: {complaint}"
+
+
+def write(path: Path, n: int, rng: np.random.Generator) -> dict[str, bytes]:
+    """A log of n records, and what they are."""
+    from isde.run.log import AppendLog
+
+    records = {f"chunk {i}": rng.bytes(int(rng.integers(0, 300))) for i in range(n)}
+    with AppendLog(path) as log:
+        for key, payload in records.items():
+            log.append(key, payload)
+    return records
+
+
+def wrong_record(path: Path, records: dict[str, bytes]) -> str | None:
+    """What is wrong with a log, after a new record, that holds some of these and nothing else."""
+    from isde.errors import ISDEError
+    from isde.run.log import AppendLog
+
+    try:
+        with AppendLog(path) as log:
+            log.append("new", b"payload")
+        with AppendLog(path) as log:
+            found = {key: log.read(key) for key in tuple(log.keys())}
+    except ISDEError as error:  # doubled records of which one was changed as well
+        return None if "two different results" in str(error) else str(error)
+    except Exception as error:
+        return repr(error)
+    sound = found.pop("new", None) == b"payload" and found.items() <= records.items()
+    return None if sound else "a record that was never written"

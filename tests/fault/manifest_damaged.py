@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,13 @@ TRIES, FEW = 1_000, 100
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
+    yield from survivors(folder, rng, lambda whole: (mutant(whole, rng) for _ in range(tries)))
+
+
+def survivors(
+    folder: Path, rng: np.random.Generator, mutants: Callable[[bytes], Iterable[bytes]]
+) -> Iterator[str | None]:
+    """For each mutant of a manifest None, where it is refused or the same."""
     from isde import ISDE
     from isde.errors import CheckpointError
     from isde.run.folder import MANIFEST_FILE, run_folder
@@ -20,11 +27,10 @@ def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | No
     X = rng.normal(size=(30, 3))
     ISDE(2, marginal="gaussian", random_state=0, checkpoint=folder / "run").fit(X)
     path = folder / "run" / MANIFEST_FILE
-    whole = path.read_bytes()
     with run_folder(folder / "run") as run:
         sound = run.manifest()
-        for number in range(tries):
-            path.write_bytes(mutant(whole, rng))
+        for number, content in enumerate(mutants(path.read_bytes())):
+            path.write_bytes(content)
             try:
                 found = run.manifest()
             except CheckpointError:

@@ -1,7 +1,7 @@
 """kill -9 at a random moment, in one of three cases with the end of the log torn off; then on, until the run is done.
 
-The bits of a run that was left alone, and at most one chunk of each worker done again. A table of chance is one chunk
-of the store and 36 of the count (12 splits by three models).
+The bits of a run that was left alone, and at most one chunk of each worker done again: at each kill no more chunks are
+begun and not in the log than there are workers.
 """
 
 from __future__ import annotations
@@ -18,60 +18,48 @@ TRIES, FEW = 200, 20
 JOBS, AT_A_TIME, LONGEST = 2, 5, 0.3
 """Workers; kills of one run, after which it is left to end; seconds after its first record that a run lives at most."""
 
-MARGINALS = {"kde": 1, "copula+stack": 36}
-"""How many are counted where one chunk is lost, at most."""
-
-TORN_RECORDS = 3
-"""Of 400 bytes torn off."""
+MARGINALS = ("kde", "copula+stack")
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
     with runs.killable(folder, jobs=JOBS) as program:
-        alone, chunks = {}, {}
+        alone = {}
         for marginal in MARGINALS:
             whole = folder / f"alone-{marginal}"
             if program.start(whole, marginal=marginal) != 0:
                 raise RuntimeError("a run that is left alone fails")
-            alone[marginal], chunks[marginal] = runs.outcome(whole), runs.n_scored(whole)
+            alone[marginal] = runs.outcome(whole)
         for number, first in enumerate(range(0, tries, AT_A_TIME)):
-            marginal = list(MARGINALS)[number % len(MARGINALS)]
+            marginal = MARGINALS[number % len(MARGINALS)]
             kills = min(AT_A_TIME, tries - first)
-            complaint = _one_run(
-                program, folder / f"run-{first}", marginal, alone[marginal], chunks[marginal], kills, rng
-            )
+            complaint = _one_run(program, folder / f"run-{first}", marginal, alone[marginal], kills, rng)
             yield from [complaint] * kills  # of a run that ends otherwise, no kill was survived
 
 
 def _one_run(
-    program: runs.Killable,
-    place: Path,
-    marginal: str,
-    alone: dict[str, str],
-    n_chunks: int,
-    kills: int,
-    rng: np.random.Generator,
+    program: runs.Killable, place: Path, marginal: str, alone: dict[str, str], kills: int, rng: np.random.Generator
 ) -> str | None:
-    """None for the bits of a run that was left alone."""
-    killed = torn = 0
+    """None for the bits of a run that was left alone, with as few chunks done again as is promised."""
+    killed = n_begun = n_kept = 0
     while killed < kills:
         code = program.start(place, marginal=marginal, seconds=float(rng.uniform(0, LONGEST)))
         if code == 0:  # it was done before its time: begin anew
             (place / "scores.log").unlink()
-            Path(f"{place}.scored").write_bytes(b"")
-            kills, killed, torn = kills - killed, 0, 0
+            n_begun, n_kept = runs.n_begun(place), 0
             continue
         if code != -9:
             return f"{place}: exit code {code} after {killed} kills"
         killed += 1
+        lost = runs.n_begun(place) - n_begun - (runs.n_kept(place) - n_kept)
+        if lost > JOBS:
+            return f"{place}: {lost} chunks were lost with kill {killed}"
         if killed % 3 == 0:
-            torn += 1
             runs.tear(place / "scores.log", rng)
+        n_begun, n_kept = runs.n_begun(place), runs.n_kept(place)
     if program.start(place, marginal=marginal) != 0:
         return f"{place}: does not go on after {killed} kills"
-    found, again = runs.outcome(place), runs.n_scored(place) - n_chunks
+    found, more = runs.outcome(place), runs.n_begun(place) - n_begun - (runs.n_kept(place) - n_kept)
     different = [name for name in alone if found[name] != alone[name]]
     if different:
         return f"{place}: other bits of {', '.join(different)} after {killed} kills"
-    if again > MARGINALS[marginal] * (JOBS * killed + TORN_RECORDS * torn):
-        return f"{place}: {again} of {n_chunks} chunks were done again after {killed} kills, {torn} torn tails"
-    return None
+    return f"{place}: {more} chunks were done twice after {killed} kills" if more else None

@@ -45,9 +45,17 @@ def killable(folder: Path, **options: Any) -> Iterator[Killable]:
         process.stdin.close()
 
 
-def n_scored(run: Path) -> int:
-    """Chunks that all processes of a run scored, those of the tables of chance among them."""
-    return Path(f"{run}.scored").stat().st_size
+def n_begun(run: Path) -> int:
+    """Chunks that all processes of a run have begun."""
+    return Path(f"{run}.begun").stat().st_size
+
+
+def n_kept(run: Path) -> int:
+    """Chunks that the log holds."""
+    from isde.run.log import read_frames
+
+    log = run / "scores.log"
+    return len(read_frames(log)[0]) if log.exists() else 0
 
 
 def outcome(run: Path) -> dict[str, str]:

@@ -17,9 +17,11 @@ FEW = 200
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
-    def cuts(sound: Path) -> Iterator[bytes]:
-        whole = sound.read_bytes()
-        lengths = np.linspace(0, len(whole) - 1, min(tries // len(KINDS), len(whole))).astype(int)
-        return (whole[:length] for length in lengths.tolist())
+    sounds = [save(folder, kind) for kind in KINDS]
+    yield from survivors(loads_as_it_was, sounds, lambda sound: cuts(sound.read_bytes(), tries // len(KINDS)))
 
-    yield from survivors(loads_as_it_was, [save(folder, kind) for kind in KINDS], cuts)
+
+def cuts(whole: bytes, most: int) -> Iterator[bytes]:
+    """The beginning of a file, at so many places at equal distances, or of every length."""
+    lengths = np.linspace(0, len(whole) - 1, min(most, len(whole))).astype(int)
+    return (whole[:length] for length in lengths.tolist())

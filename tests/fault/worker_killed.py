@@ -10,7 +10,7 @@ import numpy as np
 
 from .mortal import Mortal
 
-TRIES, FEW = 10, 1
+TRIES, FEW = 20, 1
 
 JOBS, CHUNK = 2, 1
 """Workers, and fits of a chunk where there are few subsets."""

@@ -6,19 +6,22 @@ imported until a command runs: `isde --help` answers at once.
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
 from isde import __version__
-from isde.cli.exit_codes import PARTIAL, exit_code
+from isde.cli.exit_codes import PARTIAL, STOPPED, exit_code
 from isde.cli.flags import in_flags
 from isde.cli.options import DEBUG, debug_option
 from isde.cli.output import echo
 from isde.cli.progress import BarReporter
-from isde.cli.signals import stopped_by_signals
+from isde.cli.signals import leave_at_once, stopped_by_signals
 from isde.errors import ISDEError, PartialWarning
 from isde.progress import reporting
 
@@ -53,6 +56,18 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> Any:
+        try:
+            return super().main(args, *others, **options)
+        except SystemExit as end:
+            # Without arguments given, the command is all that this process does.
+            if args is None and isinstance(end.code, int) and end.code in STOPPED:
+                for stream in (sys.stdout, sys.stderr):
+                    with suppress(OSError, ValueError):  # nobody reads it any more
+                        stream.flush()
+                leave_at_once(end.code)
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         partial = False

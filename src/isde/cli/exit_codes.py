@@ -7,6 +7,7 @@ import errno
 from isde.errors import CheckpointError, ClusterError, ResourceError
 
 PARTIAL = 3
+STOPPED = INTERRUPTED, TERMINATED = 130, 143
 
 EXIT_CODES = {
     0: ("done", ""),
@@ -18,8 +19,8 @@ EXIT_CODES = {
         "no disk, no memory or no cluster; what was scored is kept",
         "ResourceError, ClusterError, MemoryError",
     ),
-    130: ("stopped by Ctrl-C; what was scored is kept", "KeyboardInterrupt"),
-    143: ("stopped by SIGTERM; what was scored is kept", "KeyboardInterrupt"),
+    INTERRUPTED: ("stopped by Ctrl-C; what was scored is kept", "KeyboardInterrupt"),
+    TERMINATED: ("stopped by SIGTERM; what was scored is kept", "KeyboardInterrupt"),
 }
 """What each means, and the errors and warnings of Python that stand for it."""
 

@@ -1,11 +1,13 @@
 """Ctrl-C and SIGTERM end a command at once: what was scored is on disk, nothing half-written stays, the cursor is back.
 
 Python hears of a signal when compiled code comes back to it, which may take seconds. So a thread hears of it too, and
-ends the process where the command has not done so by then.
+ends the process where the command has not done so by then. A command that has ended leaves without Python's own
+tidying up, which takes seconds after a large import, and which no thread can cut short.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import socket
@@ -14,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 from isde.files import remove_unfinished
 
@@ -64,9 +67,16 @@ def _end_in_time(its: socket.socket, told: threading.Event) -> None:
             while its.recv(1):  # impatient people press twice
                 pass
         except TimeoutError:
-            remove_unfinished()
             if not told.is_set():
                 os.write(2, b"\nStopped.\n")
             if sys.stderr.isatty():
                 os.write(2, SHOW_CURSOR.encode())
-            os._exit(128 + number[0])
+            leave_at_once(128 + number[0])
+
+
+def leave_at_once(code: int) -> NoReturn:
+    """End this process: nothing half-written stays, nor any process that it started."""
+    remove_unfinished()
+    for child in multiprocessing.active_children():
+        child.kill()
+    os._exit(code)

@@ -1,4 +1,4 @@
-"""Chunks as futures of a Dask cluster: few ahead of its workers, and the rows placed by a task.
+"""Chunks as futures of a Dask cluster: one for each of its threads at a time, and the rows placed by a task.
 
 A worker that dies takes what it was doing with it, and Dask does that again elsewhere. The rows are the result of a
 task, too: were they scattered, the death of all workers that hold them would be the end; a task is computed again.
@@ -23,12 +23,8 @@ from isde.errors import ClusterError
 from isde.run.executors import Done, ScoreTask, Task, frugally, memory_allowed
 from isde.run.work import ChunkScores, Means, Report
 
-AHEAD = 2
-"""Tasks for each thread of the cluster that are sent before others are done: none waits, and few are lost."""
-
 LOOK_SECONDS, PATIENCE_SECONDS = 1.0, 20.0
 """Between looks at the scheduler while nothing is done; how long it may be gone."""
-
 
 MOST_LOSSES = 5
 """Results of one task that may be lost with the workers that have them."""
@@ -55,7 +51,7 @@ class DaskExecutor:
             return
         means, name, finished = self.means(len(tasks)), f"isde-{uuid4().hex}", SimpleQueue[Any]()
         under_way: dict[str, tuple[int, Any]] = {}
-        waiting, losses, most = list(range(len(tasks)))[::-1], Counter[int](), AHEAD * self.n_workers
+        waiting, losses, most = list(range(len(tasks)))[::-1], Counter[int](), self.n_workers
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sending large graph")  # the rows, once

@@ -13,6 +13,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Protocol, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
@@ -20,7 +23,7 @@ from joblib.parallel import get_active_backend
 from sklearn import get_config
 
 from isde.memory import address_space_left
-from isde.run.processes import do_in_processes
+from isde.run.processes import do_in_processes, ending_with_this_process
 from isde.run.work import ChunkScores, Means, Report, Run
 
 CHUNKS_PER_WORKER = 4
@@ -39,7 +42,11 @@ Done = Generator[tuple[Task, ChunkScores | None], None, None]
 
 
 class Executor(Protocol):
-    """Does tasks, in any order."""
+    """Does tasks, in any order.
+
+    No more of them than there are workers are begun whose results were not asked for yet, or not used up: whoever keeps
+    a result before it asks for the next one loses no more than one task of each worker when it is killed.
+    """
 
     @property
     def n_workers(self) -> int:
@@ -107,12 +114,42 @@ def frugally(score: ScoreTask[Task], task: Task, means: Means) -> ChunkScores:
 def _do_in_threads(
     score: ScoreTask[Task], tasks: Sequence[Task], means: Means, n_workers: int
 ) -> Iterator[tuple[int, ChunkScores]]:
-    pool = Parallel(n_jobs=n_workers, prefer="threads", return_as="generator_unordered")
-    yield from pool(delayed(_numbered)(score, i, task, means) for i, task in enumerate(tasks))
+    """Threads of its own: joblib's begin the next task before what they found is taken."""
+    waiting, finished, numbers = SimpleQueue[int | None](), SimpleQueue[_Finished](), iter(range(len(tasks)))
+    for _ in range(n_workers):
+        # Nobody waits at the end for a thread that is in compiled code.
+        Thread(target=_serve, args=(score, tasks, means, waiting, finished), daemon=True).start()
+    try:
+        for number in islice(numbers, n_workers):
+            waiting.put(number)
+        for _ in tasks:
+            number, found = finished.get()
+            if isinstance(found, BaseException):
+                raise found
+            yield number, found
+            for following in islice(numbers, 1):
+                waiting.put(following)
+    finally:
+        for _ in range(n_workers):
+            waiting.put(None)
 
 
-def _numbered(score: ScoreTask[Task], number: int, task: Task, means: Means) -> tuple[int, ChunkScores]:
-    return number, score(task, means)
+_Finished = tuple[int, ChunkScores | BaseException]
+
+
+def _serve(
+    score: ScoreTask[Task],
+    tasks: Sequence[Task],
+    means: Means,
+    waiting: SimpleQueue[int | None],
+    finished: SimpleQueue[_Finished],
+) -> None:
+    """What a thread does until it is told that nothing is left."""
+    while (number := waiting.get()) is not None:
+        try:
+            finished.put((number, score(tasks[number], means)))
+        except BaseException as error:  # raised where it is taken
+            finished.put((number, error))
 
 
 def memory_allowed() -> int:
@@ -137,7 +174,9 @@ def workers(n_jobs: int | None) -> Iterator[Run]:
     if n_workers == 1:
         yield Means().run
         return
-    with Parallel(n_jobs=n_workers, prefer="threads", return_as="generator") as pool:
+    with ending_with_this_process("threads"):
+        parallel = Parallel(n_jobs=n_workers, prefer="threads", return_as="generator")
+    with parallel as pool:
 
         def run(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
             results: Iterable[Any] = pool(delayed(function)(*task) for task in tasks)

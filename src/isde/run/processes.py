@@ -3,6 +3,9 @@
 joblib then ends all others, drops what they had found but not handed over, and says nothing of what they were doing. So
 each process leaves a note while it does a task, and what it found in a file. Tasks with a note are tried again by
 themselves; one that ends its process again and again is given up, and all others are done.
+
+The file is removed when what was found is taken and kept, and the process begins its next task then: joblib would let
+it go on at once.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,8 @@ MOST_DEATHS = 3
 MOST_ROUNDS = 5
 """In a row without anything done, and without a task to blame."""
 
-WATCH_SECONDS = 0.5
+WATCH_SECONDS, LOOK_SECONDS = 0.5, 0.001
+"""Between looks of a process: whether its run lives, and whether what it found was taken."""
 
 FOUND = ".found"
 
@@ -52,8 +56,8 @@ def do_in_processes(
             try:
                 for number, found in pool(calls):
                     del left[number]
-                    (Path(folder) / f"{number}{FOUND}").unlink(missing_ok=True)
                     yield number, found
+                    (Path(folder) / f"{number}{FOUND}").unlink(missing_ok=True)
             except BrokenProcessPool as error:
                 for path in Path(folder).glob(f"*{FOUND}"):
                     number = int(path.name.removesuffix(FOUND))
@@ -78,24 +82,40 @@ def do_in_processes(
 
 
 def _pool(n_workers: int) -> Any:
-    """Processes that end with this one, where they are joblib's own."""
-    backend, _ = get_active_backend(prefer="processes")
-    watching = {"backend": "loky", "initializer": _end_with, "initargs": (os.getpid(),)}
-    with parallel_config(**watching) if isinstance(backend, LokyBackend) else nullcontext():
+    with ending_with_this_process("processes"):
         # Tasks one by one: joblib would send several as one, and lose them as one.
         return Parallel(n_jobs=n_workers, prefer="processes", return_as="generator_unordered", batch_size=1)
 
 
+def ending_with_this_process(prefer: str) -> AbstractContextManager[Any]:
+    """Pools that are made here, as joblib makes them, have processes that end with this one, where they are loky's."""
+    backend, _ = get_active_backend(prefer=prefer)
+    if not isinstance(backend, LokyBackend):
+        return nullcontext()
+    return parallel_config("loky", initializer=_end_with, initargs=(os.getpid(),))
+
+
 def _noted(score: Callable[[Any, Any], Any], number: int, task: Any, means: Any, folder: str) -> tuple[int, Any]:
+    _wait_until_taken()
     note = Path(folder) / str(number)
     note.touch()
     found = score(task, means)
     with suppress(OSError):  # no room: it is handed over, or done again
         part = note.with_suffix(".part")
         part.write_bytes(pickle.dumps(found))
-        part.rename(note.with_suffix(FOUND))
+        _found_last[:] = [part.rename(note.with_suffix(FOUND))]
     note.unlink(missing_ok=True)
     return number, found
+
+
+_found_last: list[Path] = []
+"""The file of what this process found last."""
+
+
+def _wait_until_taken() -> None:
+    parent = os.getppid()
+    while _found_last and _found_last[0].exists() and os.getppid() == parent:
+        time.sleep(LOOK_SECONDS)
 
 
 def _end_with(parent: int) -> None:

@@ -1,4 +1,4 @@
-"""Chunks as plain Ray tasks: few ahead of its workers, the rows put into its object store once.
+"""Chunks as plain Ray tasks: one for each core at a time, the rows put into its object store once.
 
 A task whose worker died is sent again. (joblib's Ray backend does not do that: it ends with its first lost worker.)
 """
@@ -16,9 +16,6 @@ from threadpoolctl import threadpool_limits
 from isde.errors import ClusterError
 from isde.run.executors import Done, ScoreTask, Task, frugally, memory_allowed
 from isde.run.work import ChunkScores, Means, Report
-
-AHEAD = 2
-"""Tasks for each core that are sent before others are done."""
 
 MOST_DEATHS = 3
 """Workers that a task may lose."""
@@ -46,7 +43,7 @@ class RayExecutor:
         placed, under_way = ray.put((score, list(tasks))), dict[Any, int]()
         try:
             while waiting or under_way:
-                while waiting and len(under_way) < AHEAD * self.n_workers:
+                while waiting and len(under_way) < self.n_workers:
                     number = waiting.pop()
                     under_way[do.remote(placed, number, means)] = number
                 for done in ray.wait(list(under_way), num_returns=1)[0]:
