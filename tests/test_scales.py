@@ -363,7 +363,7 @@ def test_the_density_is_the_copula_times_the_densities_of_the_columns(rng):
         weights = np.concatenate([w * own for w, (own, _, _) in zip(stack.mixture_weights, parts, strict=True)])
         means = np.concatenate([means[:, 0] for _, means, _ in parts])
         widths = np.sqrt(np.concatenate([covariances[:, 0, 0] for _, _, covariances in parts]))
-        law = ColumnLaw(weights, means, widths, X[:, j], ladder[kept], stack.kernel_weights[kept])
+        law = ColumnLaw(weights, means, widths, X[:, j], stack.bandwidths[kept], stack.kernel_weights[kept])
         exact, exact_slope = exact_scores(law, fresh[:, j])
         np.testing.assert_allclose(Z[:, j], exact, rtol=0, atol=3 * CLOSE)
         log_slope -= exact_slope
@@ -483,7 +483,7 @@ def test_no_expert_has_seen_the_fold_of_the_row_it_judges(rng):
     changed[kept] = X[kept]
     stacks = [stacking.fit_stack(X[:, [j]], fold, ladder, 2, 15) for j in range(2)]
     here, there = (
-        scales._held_out_on_scores(rows, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))[0]
+        scales._held_out_on_scores(rows, fold, stacks, np.array([1.0, 0.5]), Effort(2, 15))[0]
         for rows in (X, changed)
     )
     np.testing.assert_array_equal(here[:, kept], there[:, kept])
@@ -493,10 +493,13 @@ def test_no_expert_has_seen_the_fold_of_the_row_it_judges(rng):
 def test_held_out_densities_on_scores_are_those_of_a_copula_fitted_on_the_other_folds(rng):
     X, fold, ladder = skewed(rng, 120), fold_numbers(120), np.array([0.5, 0.25])
     stacks = [stacking.fit_stack(X[:, [j]], fold, ladder, 2, 15) for j in range(2)]
-    held_out, _ = scales._held_out_on_scores(X, fold, stacks, ladder, np.array([1.0, 0.5]), Effort(2, 15))
+    held_out, _ = scales._held_out_on_scores(X, fold, stacks, np.array([1.0, 0.5]), Effort(2, 15))
     others, here = X[fold != 3], X[fold == 3]
-    weights = [stacking.choose_weights(stack.held_out[:, fold != 3], len(ladder)) for stack in stacks]
-    law = [scales._spline(weights[j], stack.fold_mixtures[3], others[:, j], ladder) for j, stack in enumerate(stacks)]
+    weights = [stacking.choose_weights(stack.held_out[:, fold != 3], len(stack.bandwidths)) for stack in stacks]
+    law = [
+        scales._spline(weights[j], stack.fold_mixtures[3], others[:, j], stack.bandwidths)
+        for j, stack in enumerate(stacks)
+    ]
     (Z, _), (centres, _) = (scales.to_scores(tuple(law), rows) for rows in (here, others))
     slopes = sum(law[j].forward(here[:, j])[1] for j in range(2))
     for e, h in enumerate([1.0, 0.5]):
@@ -514,6 +517,7 @@ def test_the_weights_of_both_scales_maximise_the_held_out_density(rng):
     assert both.own.share + both.scores.share == pytest.approx(1, abs=1e-12)
     assert alone.own.share == 0
     assert alone.scores.share == pytest.approx(1, abs=1e-12)
+    ladder = both.own.bandwidths
     own, _ = stacking.held_out_log_densities(X, fold, ladder, 2, 15)
     np.testing.assert_array_equal(both.held_out, np.concatenate([own, alone.held_out]))
     weights = np.concatenate([padded(part, n) for part, n in ((both.own, len(ladder)), (both.scores, 2))])
@@ -553,7 +557,7 @@ def test_the_promise_on_scores_is_that_of_rows_in_their_own_units(rng):
     ladder, score_ladder = stacking.bandwidth_ladder(*SMOOTH), np.array([1.0, 0.5])
     found = scales.fit_scales(X, fold, ladder, score_ladder, Effort(2, 15), Effort(2, 15), own_scale=False)
     Z, log_slope = scales.to_scores(found.splines, X)
-    side = stacking.Scale(Z, log_slope, found.held_out, 5 * [found.scores.mixtures], same_for_folds=False)
+    side = stacking.Scale(Z, log_slope, score_ladder, found.held_out, 5 * [found.scores.mixtures], same_for_folds=False)
     copula = CopulaBlock(found.splines, stack_block(Z, score_ladder, np.zeros(2), found.scores.mixtures, np.eye(3)[1]))
     refitted = side.log_densities(replace(found.scores, mixture_weights=np.eye(3)[1]))
     np.testing.assert_allclose(refitted[3], copula.score_samples(X), rtol=0, atol=1e-3)

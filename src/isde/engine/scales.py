@@ -22,9 +22,9 @@ from isde.engine.stacking import (
     Stack,
     choose_weights,
     fit_stack,
-    held_out_log_densities,
     kernel_log_densities,
     mixture_log_densities,
+    on_own_scale,
     refit,
 )
 
@@ -64,13 +64,12 @@ def fit_scales(
     """
     columns = [np.ascontiguousarray(X[:, [j]]) for j in range(X.shape[1])]
     stacks = [fit_stack(x, fold, bandwidths, column_effort.doublings, column_effort.steps, centres) for x in columns]
-    splines = tuple(_spline(stack.weights, stack.mixtures, X[:, j], bandwidths) for j, stack in enumerate(stacks))
+    splines = tuple(_spline(stack.weights, stack.mixtures, X[:, j], stack.bandwidths) for j, stack in enumerate(stacks))
     scores, log_slope = to_scores(splines, X)
-    on_scores = _held_out_on_scores(X, fold, stacks, bandwidths, score_bandwidths, effort, centres)
-    sides = [Scale(scores, log_slope, *on_scores, same_for_folds=False, centres=centres)]
+    on_scores = _held_out_on_scores(X, fold, stacks, score_bandwidths, effort, centres)
+    sides = [Scale(scores, log_slope, score_bandwidths, *on_scores, same_for_folds=False, centres=centres)]
     if own_scale:
-        own = held_out_log_densities(X, fold, bandwidths, effort.doublings, effort.steps, centres)
-        sides.insert(0, Scale(X, np.zeros(len(X)), *own, same_for_folds=True, centres=centres))
+        sides.insert(0, on_own_scale(X, fold, bandwidths, effort.doublings, effort.steps, centres))
     found = refit(sides, effort.steps)
     held_out = np.concatenate([side.held_out for side in sides])
     return Scales(found[0] if own_scale else _no_experts(X), splines, found[-1], held_out)
@@ -86,7 +85,6 @@ def _held_out_on_scores(
     X: Matrix,
     fold: IntVector,
     stacks: list[Stack],
-    bandwidths: Vector,
     score_bandwidths: Vector,
     effort: Effort,
     centres: IntVector | None = None,
@@ -102,10 +100,10 @@ def _held_out_on_scores(
         others = X[~here]
         splines = tuple(
             _spline(
-                choose_weights(stack.held_out[:, ~here], len(bandwidths)),
+                choose_weights(stack.held_out[:, ~here], len(stack.bandwidths)),
                 stack.fold_mixtures[number],
                 others[:, j],
-                bandwidths,
+                stack.bandwidths,
             )
             for j, stack in enumerate(stacks)
         )
@@ -136,4 +134,4 @@ def _spline(weights: Vector, mixtures: Mixtures, x: Vector, bandwidths: Vector) 
 
 
 def _no_experts(rows: Matrix) -> Experts:
-    return Experts(rows, np.empty(0), grow_mixtures(rows, 0, 0), np.empty(0))
+    return Experts(rows, np.empty(0), np.empty(0), grow_mixtures(rows, 0, 0), np.empty(0))

@@ -3,7 +3,8 @@
 Each expert's log-density of every row is had from the rows of the other folds; weights are chosen by
 expectation-maximisation on these, so that no expert is trusted for what it learned by heart. `score_subset` is the
 unit of work where there are many subsets. A block that is kept has `fit_stack`, whose experts, fitted again on all
-rows, are checked against what those of the folds promised (`refit`).
+rows, are checked against what those of the folds promised (`refit`), and whose narrowest kernels are the best single
+ones (`best_bandwidth`).
 
 Kernel sums are float32 and leave out centres farther than 6.4 bandwidths, where a wider expert says more: the Gaussian
 has a row's worth of weight at least, so that every row has a density.
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 from scipy.special import logsumexp
 
 from isde.arrays import IntVector, Matrix, Scalar, Vector
@@ -47,6 +49,9 @@ times the components, each to be scored. Normal scores are other rows for each f
 improved on those of all rows first: without, breast cancer's 30 columns lose 0.18.
 """
 
+PARTS_OF_A_HALVING = 16
+"""Steps between two bandwidths of the ladder in which the best is sought."""
+
 NOTHING = -1e30
 """The log-density of an expert that does not see a row."""
 
@@ -56,6 +61,7 @@ class Experts:
     """Experts on one scale, fitted on all rows."""
 
     centres: Matrix  # of the kernels, on that scale
+    bandwidths: Vector  # each half of the one before
     kernel_weights: Vector  # aligned with the bandwidths
     mixtures: Mixtures
     mixture_weights: Vector  # of the sizes of the mixtures, up to the largest that has weight
@@ -69,6 +75,7 @@ class Experts:
 class Stack:
     """What was learned for one subset."""
 
+    bandwidths: Vector  # each half of the one before
     kernel_weights: Vector  # aligned with the bandwidths
     mixtures: Mixtures
     mixture_weights: Vector  # of the sizes of the mixtures, up to the largest that has weight
@@ -87,6 +94,7 @@ class Scale:
 
     rows: Matrix  # all of them
     log_slope: Vector  # what the way to this scale stretches space by at each row, a logarithm
+    bandwidths: Vector  # of the kernels, each half of the one before
     held_out: NDArray[np.float32]  # log-density of each row by each expert, kernels first, (experts, rows)
     fold_mixtures: list[Mixtures]  # of the rows outside each fold
     same_for_folds: bool  # or else each fold had a scale of its own, and its mixtures fit this one not quite
@@ -94,7 +102,7 @@ class Scale:
 
     @property
     def n_kernels(self) -> int:
-        return len(self.held_out) - len(self.fold_mixtures[0].weights)
+        return len(self.bandwidths)
 
     def refit(self, weights: Vector, steps: int) -> Experts:
         """Those experts of all rows that have weight."""
@@ -104,9 +112,8 @@ class Scale:
             mixtures = average_mixtures(self.rows, sizes, self.fold_mixtures, 0 if self.same_for_folds else steps)
         else:
             mixtures = refit_mixtures(self.rows, sizes, self.fold_mixtures, steps)
-        return Experts(
-            of_centres(self.rows, self.centres), kernel_weights, mixtures, np.trim_zeros(mixture_weights, "b")
-        )
+        centres = of_centres(self.rows, self.centres)
+        return Experts(centres, self.bandwidths, kernel_weights, mixtures, np.trim_zeros(mixture_weights, "b"))
 
     def log_densities(self, experts: Experts) -> NDArray[np.float32]:
         """Like `held_out`, for mixtures of all rows where they have weight."""
@@ -127,13 +134,58 @@ def bandwidth_ladder(low: float, high: float) -> Vector:
     return ladder
 
 
+def ladder_up(narrowest: float, high: float) -> Vector:
+    """Bandwidths from `high` or just above down to the narrowest, each half of the one before.
+
+    >>> ladder_up(0.15, 0.5).tolist()
+    [0.6, 0.3, 0.15]
+    """
+    doublings = max(int(np.ceil(np.log2(high / narrowest) - 1e-9)), 0)
+    ladder: Vector = narrowest * 2.0 ** np.arange(doublings, -1, -1)
+    return ladder
+
+
 def fit_stack(
     X: Matrix, fold: IntVector, bandwidths: Vector, doublings: int, steps: int, centres: IntVector | None = None
 ) -> Stack:
     """Experts and their weights for the rows of X; `fold` ascends, and so do the rows that are centres."""
-    held_out, fold_mixtures = held_out_log_densities(X, fold, bandwidths, doublings, steps, centres)
-    [own] = refit([Scale(X, np.zeros(len(X)), held_out, fold_mixtures, same_for_folds=True, centres=centres)], steps)
-    return Stack(own.kernel_weights, own.mixtures, own.mixture_weights, held_out, fold_mixtures)
+    scale = on_own_scale(X, fold, bandwidths, doublings, steps, centres)
+    [own] = refit([scale], steps)
+    return Stack(
+        own.bandwidths, own.kernel_weights, own.mixtures, own.mixture_weights, scale.held_out, scale.fold_mixtures
+    )
+
+
+def on_own_scale(
+    X: Matrix, fold: IntVector, bandwidths: Vector, doublings: int, steps: int, centres: IntVector | None = None
+) -> Scale:
+    """The rows as they are, and experts of the folds; the kernels' ladder is one up from the best single bandwidth.
+
+    So kernels alone, the best there are, are one of the experts. Narrower ones have weight by chance: a pair of rows
+    that happens to be close speaks for them twice, once from either fold.
+    """
+    first_look, fold_mixtures = held_out_log_densities(X, fold, bandwidths, doublings, steps, centres)
+    looked, mixtures = np.split(first_look, [len(bandwidths)])
+    ladder = ladder_up(best_bandwidth(looked, mixtures[0], bandwidths), bandwidths[0])
+    kernels = kernel_log_densities(of_centres(X, centres), of_centres(fold, centres), X, fold, ladder)
+    held_out = np.concatenate([kernels, mixtures])
+    return Scale(X, np.zeros(len(X)), ladder, held_out, fold_mixtures, same_for_folds=True, centres=centres)
+
+
+def best_bandwidth(kernels: NDArray[np.float32], gaussian: NDArray[np.float32], bandwidths: Vector) -> float:
+    """The bandwidth of the best single kernel density, by mean log-density held out.
+
+    Beside the Gaussian, at the best share, so that no far row decides. Between the bandwidths of the ladder, it is where
+    the cubic spline through their means is highest.
+    """
+    pairs = [np.stack([kernel, gaussian]) for kernel in kernels]
+    means = [float(logsumexp(pair, b=choose_weights(pair, 1)[:, None], axis=0).mean()) for pair in pairs]
+    best = int(np.argmax(means))
+    if best in (0, len(means) - 1):
+        return float(bandwidths[best])
+    around = np.linspace(best - 1, best + 1, 2 * PARTS_OF_A_HALVING + 1)
+    highest = around[np.argmax(CubicSpline(np.arange(len(means)), means)(around))]
+    return float(bandwidths[0] * 0.5**highest)
 
 
 def refit(scales: Sequence[Scale], steps: int) -> list[Experts]:

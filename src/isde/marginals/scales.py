@@ -195,7 +195,7 @@ class ScalesStack:
             own_scale=self.own_scale,
             centres=bounds.centres(len(X)),
         )
-        return _as_block(found, *ladders)
+        return _as_block(found)
 
 
 @dataclass(frozen=True)
@@ -205,20 +205,20 @@ class CopulaStack(ScalesStack):
     own_scale: ClassVar[bool] = False
 
 
-def _as_block(found: Scales, ladder: Vector, score_ladder: Vector) -> FittedBlock:
+def _as_block(found: Scales) -> FittedBlock:
     """Of the two scales, those that have weight."""
     share = found.scores.share
     if share == 0:
-        return _part(found.own, ladder)
-    copula = CopulaBlock(found.splines, _part(found.scores, score_ladder))
-    return copula if found.own.share == 0 else ScalesBlock(_part(found.own, ladder), copula, share)
+        return _part(found.own)
+    copula = CopulaBlock(found.splines, _part(found.scores))
+    return copula if found.own.share == 0 else ScalesBlock(_part(found.own), copula, share)
 
 
-def _part(experts: Experts, ladder: Vector) -> StackBlock:
+def _part(experts: Experts) -> StackBlock:
     """Experts of one scale as a density of their own."""
     kernels, mixtures = experts.kernel_weights / experts.share, experts.mixture_weights / experts.share
     centres = experts.centres if kernels.any() else experts.centres[:0]
-    return stack_block(centres, ladder, kernels, experts.mixtures, mixtures)
+    return stack_block(centres, experts.bandwidths, kernels, experts.mixtures, mixtures)
 
 
 def _splines(knots: Vector, values: Vector, slopes: Vector, n_knots: NDArray[np.int64]) -> tuple[Spline, ...]:

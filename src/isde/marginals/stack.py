@@ -184,11 +184,14 @@ class StackMarginal(SharesNothing, TunedByFolds):
 
     def fit_alone(self, X: Matrix, bounds: Bounds) -> StackBlock:
         """One block by one worker, without a word on few rows."""
-        ladder, centres = self.ladder(), bounds.centres(len(X))
-        doublings = final_doublings(len(X), bounds)
-        stack = stacking.fit_stack(X, self.folds(len(X)), ladder, doublings, FINAL_STEPS, centres)
+        centres, doublings = bounds.centres(len(X)), final_doublings(len(X), bounds)
+        stack = stacking.fit_stack(X, self.folds(len(X)), self.ladder(), doublings, FINAL_STEPS, centres)
         return stack_block(
-            stacking.of_centres(X, centres), ladder, stack.kernel_weights, stack.mixtures, stack.mixture_weights
+            stacking.of_centres(X, centres),
+            stack.bandwidths,
+            stack.kernel_weights,
+            stack.mixtures,
+            stack.mixture_weights,
         )
 
     def folds(self, n_rows: int) -> IntVector:
