@@ -522,7 +522,7 @@ def modes(seed, n, fresh):
 
 
 def test_kernels_that_chance_makes_look_good_have_no_weight():
-    """Rows of one draw are in close pairs: kernels a quarter as wide as the best had a share of 0.15, and lost 0.047."""
+    """Rows of one draw are in close pairs: kernels a quarter as wide as the best had a share of 0.15, lost 0.047."""
     X, fresh = modes(5018, 300, 40_000)
     stack, kde = (fit_one(family, X) for family in (StackMarginal(), KDEMarginal()))
     assert stack.bandwidths.min() == pytest.approx(kde.bandwidth, rel=0.2)

@@ -175,8 +175,8 @@ def on_own_scale(
 def best_bandwidth(kernels: NDArray[np.float32], gaussian: NDArray[np.float32], bandwidths: Vector) -> float:
     """The bandwidth of the best single kernel density, by mean log-density held out.
 
-    Beside the Gaussian, at the best share, so that no far row decides. Between the bandwidths of the ladder, it is where
-    the cubic spline through their means is highest.
+    Beside the Gaussian, at the best share, so that no far row decides. Between bandwidths of the ladder it is where the
+    cubic spline through their means is highest.
     """
     pairs = [np.stack([kernel, gaussian]) for kernel in kernels]
     means = [float(logsumexp(pair, b=choose_weights(pair, 1)[:, None], axis=0).mean()) for pair in pairs]
