@@ -483,8 +483,7 @@ def test_no_expert_has_seen_the_fold_of_the_row_it_judges(rng):
     changed[kept] = X[kept]
     stacks = [stacking.fit_stack(X[:, [j]], fold, ladder, 2, 15) for j in range(2)]
     here, there = (
-        scales._held_out_on_scores(rows, fold, stacks, np.array([1.0, 0.5]), Effort(2, 15))[0]
-        for rows in (X, changed)
+        scales._held_out_on_scores(rows, fold, stacks, np.array([1.0, 0.5]), Effort(2, 15))[0] for rows in (X, changed)
     )
     np.testing.assert_array_equal(here[:, kept], there[:, kept])
     assert (here[:, fold == 1] != there[:, fold == 1]).any(axis=0).all()
