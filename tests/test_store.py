@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -203,6 +204,18 @@ def test_bytes_that_are_no_record_are_refused(data):
     except CheckpointError:
         return
     assert len(found.positions) == len(found.scores)
+
+
+def test_a_record_that_claims_to_be_long_is_refused_before_room_is_made_for_it():
+    same = ChunkScores(np.arange(1000), np.zeros(1000), np.full(1000, np.nan), np.zeros(1000, dtype=bool))
+    assert_same(unpack(pack(same)), same)
+    tracemalloc.start()
+    for claimed in (2**25, 2**32 - 1):
+        with pytest.raises(CheckpointError, match="too short"):
+            unpack(np.array(claimed, dtype="<u4").tobytes() + pack(same)[4:])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1_000_000
 
 
 def test_a_part_of_a_store_has_keys_of_its_own():

@@ -141,7 +141,7 @@ def ladder_up(narrowest: float, high: float) -> Vector:
     [0.6, 0.3, 0.15]
     """
     doublings = max(int(np.ceil(np.log2(high / narrowest) - 1e-9)), 0)
-    ladder: Vector = narrowest * 2.0 ** np.arange(doublings, -1, -1)
+    ladder: Vector = narrowest * np.exp2(np.arange(doublings, -1, -1, dtype=np.float64))
     return ladder
 
 

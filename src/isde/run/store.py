@@ -102,6 +102,10 @@ def _not_written(log: AppendLog, n_bytes: int, error: OSError) -> ResourceError:
 FIELDS = (("positions", "<i8"), ("scores", "<f8"), ("bandwidths", "<f8"), ("unsettled", "|b1"))
 """The vectors of what was found, in this order, after their length."""
 
+SPELLED_OUT = "scores"
+"""The vector that takes a byte for each value at least: so the bytes of a record tell how many there may be, and a
+wrong length is known before room is made for it."""
+
 SAME, RUN, FEW, SHORT, ALL = b"S", b"R", b"F", b"I", b"A"
 """One value for all; whole numbers in a row, by the first; at most 256 values, each by its number; whole numbers of
 four bytes; all as they are."""
@@ -110,7 +114,9 @@ four bytes; all as they are."""
 def pack(found: ChunkScores) -> bytes:
     """A third of the plain arrays for kernels, whose bandwidths are few; not quite a third for models without."""
     parts = [np.array(len(found.positions), dtype="<u4").tobytes()]
-    parts += [_pack(np.ascontiguousarray(getattr(found, name), dtype=kind)) for name, kind in FIELDS]
+    for name, kind in FIELDS:
+        values = np.ascontiguousarray(getattr(found, name), dtype=kind)
+        parts.append(_pack(values, as_one=name != SPELLED_OUT))
     return b"".join(parts)
 
 
@@ -118,6 +124,8 @@ def unpack(payload: bytes) -> ChunkScores:
     """What `pack` made bytes of; `CheckpointError` for others."""
     try:
         n, at = int(np.frombuffer(payload, "<u4", 1)[0]), 4
+        if n > len(payload):
+            raise ValueError("it is too short")
         vectors: list[NDArray[Any]] = []
         for _, kind in FIELDS:
             vector, at = _unpack(payload, at, n, np.dtype(kind))
@@ -129,10 +137,10 @@ def unpack(payload: bytes) -> ChunkScores:
     return ChunkScores(*vectors)
 
 
-def _pack(values: NDArray[np.generic]) -> bytes:
+def _pack(values: NDArray[np.generic], *, as_one: bool) -> bytes:
     bits = values.view(f"u{values.dtype.itemsize}")  # so that NaN equals NaN, and -0.0 is not 0.0
     few, number = np.unique(bits, return_inverse=True)
-    if len(few) <= 1:
+    if len(few) == 0 or (as_one and len(few) == 1):
         return SAME + few.tobytes()
     if values.dtype.kind == "i":
         if (np.diff(bits) == 1).all():
