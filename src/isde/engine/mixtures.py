@@ -12,6 +12,7 @@ file: numba's disk cache does not notice edits in an imported one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,7 @@ DEAD = F32(-3e38)
 """Log-density of a component that was dropped."""
 
 LOG2_2PI = float(np.log2(2 * np.pi))
-HALF_LOG2_E = 0.5 * float(np.log2(np.e))
+HALF_LOG2_E = 0.5 * math.log2(math.e)
 
 
 Mixture = tuple[Vector, Matrix, NDArray[np.float64]]

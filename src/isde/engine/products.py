@@ -14,6 +14,7 @@ select one: where such a bandwidth still contends, its doubtful rows are summed 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -57,7 +58,7 @@ turn in one round only, so that its kernels are made at most once, for all subse
 GROWTH_STEPS = 3
 """Bandwidths beyond the grid evaluated together, though each is allowed only when the one before it is the best."""
 
-LOG2_E = float(np.log2(np.e))
+LOG2_E = math.log2(math.e)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ has a row's worth of weight at least, so that every row has a density.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -289,7 +290,7 @@ def kernel_log_densities(
         # Farther out than any centre: two rows that only look alike from here must not be taken for neighbours.
         for rows, beyond in ((centres, FARTHEST_WIDTHS), (queries, 2 * FARTHEST_WIDTHS))
     )
-    rates = np.log2(np.e) / 2 * np.minimum((unit / bandwidths[::GROUP]) ** 2, LARGEST_RATE)
+    rates = math.log2(math.e) / 2 * np.minimum((unit / bandwidths[::GROUP]) ** 2, LARGEST_RATE)
     sums = np.zeros((len(rates) * GROUP, len(queries)), dtype=np.float32)
     _sum_kernels(*columns, edges, query_fold, rates.astype(np.float32), sums, np.empty(CENTRES_AT_ONCE, np.float32))
     own = np.diff(edges)[query_fold] * (query_fold >= 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -57,7 +58,7 @@ def log_gaussian_sums(
     factors = np.linalg.inv(np.linalg.cholesky(covariances))
     levels = np.log(weights) + np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     levels -= 0.5 * means.shape[1] * np.log(2 * np.pi)
-    gaussians = np.array(means), factors * np.sqrt(0.5 * np.log2(np.e)), levels * np.log2(np.e)
+    gaussians = np.array(means), factors * np.sqrt(0.5 * math.log2(math.e)), levels * math.log2(math.e)
     step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * effective_n_jobs(n_jobs)))))
     parts = [(rows[i : i + step], *gaussians) for i in range(0, len(rows), step)]
     with workers(n_jobs if rows.size * len(weights) > FEW_PAIRS else 1) as run:
