@@ -693,8 +693,12 @@ def test_a_run_that_has_not_ended_is_said_to_be_one(run, tmp_path):
         assert "holds a run that has not ended: the same isde fit goes on with it" in refusal(call(*arguments))
 
 
-def test_a_folder_in_use_is_refused_at_once(data, run):
+@pytest.mark.parametrize("holds", ["a run", "nothing yet", "an unfinished file"])
+def test_a_folder_in_use_is_refused_at_once(data, run, tmp_path, holds):
+    run = run if holds == "a run" else tmp_path / "new"
     with run_folder(run):
+        if holds == "an unfinished file":
+            (run / ".manifest.json.abc.part").touch()
         code = "import sys; from isde.cli import main; main(prog_name='isde')"
         result = subprocess.run(
             [sys.executable, "-c", code, "fit", data, "-o", run, "--marginal", "gaussian"],
@@ -702,6 +706,12 @@ def test_a_folder_in_use_is_refused_at_once(data, run):
         )  # fmt: skip
     assert result.returncode == 4
     assert result.stderr.startswith(f"Error: {run} is in use by process {os.getpid()} on ")
+
+
+def test_a_partial_file_of_others_is_not_taken_for_a_run(data, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".film.part").touch()
+    assert "holds other files" in refusal(call("fit", data, "-o", tmp_path / "run"))
 
 
 def test_export_writes_every_subset_with_its_exact_score(run, tmp_path):

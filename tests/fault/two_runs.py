@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-TRIES, FEW = 5, 1
+TRIES, FEW = 20, 1
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
@@ -32,7 +32,7 @@ def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | No
 
 def _complaint(place: Path, codes: list[int], said: list[str], whole: bytes) -> str | None:
     if sorted(codes) not in ([0, 4], [0, 0]):  # the second may find a run that is done, and have nothing to do
-        return f"{place}: exit codes {codes}"
+        return f"{place}: exit codes {codes}: {said}"
     for code, text in zip(codes, said, strict=True):
         if code == 4 and "is in use by" not in text:
             return f"{place}: it is not said who uses it: {text}"

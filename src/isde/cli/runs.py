@@ -28,6 +28,7 @@ from isde.files import check_room, whole_file, whole_folder
 from isde.inspection import HeldOut, best_partition, held_out, least_correlation, notes, runner_up
 from isde.marginals.bounds import RowsUsed
 from isde.run.folder import MANIFEST_FILE, STORE_FILES, WAY_OUT, RunFolder
+from isde.run.lock import LOCK_FILE
 from isde.scores import SubsetScores
 from isde.screening import in_words_of_search
 from isde.splits import draw_splits, preset_for, resolve_split
@@ -49,11 +50,19 @@ def check_output(
     folder: Path, *, overwrite: bool, replaceable: frozenset[str] = frozenset({MODEL_FILE, SUMMARY_FILE, REPORT_FILE})
 ) -> None:
     """Refuse, before any work, a folder that cannot be written, or holds what must not be replaced."""
+    _check_names(folder, _names(folder), overwrite=overwrite, replaceable=replaceable)
+
+
+def _names(folder: Path) -> set[str]:
+    """What a folder holds that can be written."""
     try:
         _check_place(folder)
-        names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+        return {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
     except OSError as error:
         raise InputError(f"{folder} cannot be written ({error.strerror or error}): write somewhere else.") from error
+
+
+def _check_names(folder: Path, names: set[str], *, overwrite: bool, replaceable: frozenset[str]) -> None:
     if not names <= replaceable:
         raise InputError(f"{folder} exists and holds other files: give a folder that does not exist yet.")
     if names and not overwrite:
@@ -70,11 +79,17 @@ def _check_place(folder: Path) -> None:
 
 
 def check_run(folder: Path, *, overwrite: bool) -> None:
-    """The same for a folder that may hold a run to go on with."""
-    goes_on = os.path.isfile(folder / MANIFEST_FILE)  # false, too, for a name that no file can have
+    """The same for a folder that may hold a run to go on with, or one that has just begun: its lock says which."""
     kept = STORE_FILES | {MODEL_FILE, SUMMARY_FILE, SCORES_FILE, REPORT_FILE}
-    left = {entry.name for entry in folder.glob(".*.part")} if goes_on else set()
-    check_output(folder, overwrite=overwrite or goes_on, replaceable=kept | left)
+    names = {name for name in _names(folder) if name != LOCK_FILE and not _is_unfinished(name, kept)}
+    # Asked for after them: the manifest is the first file of a run. False, too, for a name that no file can have.
+    goes_on = os.path.isfile(folder / MANIFEST_FILE)
+    _check_names(folder, names, overwrite=overwrite or goes_on, replaceable=kept)
+
+
+def _is_unfinished(name: str, kept: frozenset[str]) -> bool:
+    """Whether `files.whole_file` is at it, or was when it was killed."""
+    return name.endswith(".part") and any(name.startswith(f".{whole}.") for whole in kept)
 
 
 def fit_in_run(model: StructureEstimator, table: Table, run: RunFolder, *, overwrite: bool) -> ResourceError | None:
