@@ -1,4 +1,4 @@
-"""What a fit costs, by rows and by columns: `isde fit` as users call it, seconds by the clock and memory at most.
+"""What a fit costs, by rows and by columns: `isde fit` as users call it, by the clock, and the memory it said and took.
 
     python benchmarks/cost_curve.py rows [1e3 1e4 1e5 1e6]     # 30 columns, k = 3, default settings, parquet
     python benchmarks/cost_curve.py columns [10 30 100 200]    # 1,000 rows, k = 3, one split
@@ -16,6 +16,7 @@ import argparse
 import csv
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -28,7 +29,7 @@ import numpy as np
 from isde.synthetic import make_structured
 
 RESULTS = Path(__file__).parent / "results" / "cost_curve.csv"
-FIELDS = ("what", "rows", "columns", "k", "options", "seconds", "processor", "megabytes", "found")
+FIELDS = ("what", "rows", "columns", "k", "options", "seconds", "processor", "megabytes", "said", "found")
 PLACE = Path(tempfile.gettempdir()) / "isde-cost"
 STRUCTURE = [3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1]
 """Of thirty columns."""
@@ -52,17 +53,22 @@ def write_table(n_rows: int, n_columns: int) -> tuple[Path, list[list[str]]]:
     return path, [[names[c] for c in block] for block in truth]
 
 
-def measured(arguments: list[str]) -> tuple[float, float, float]:
-    """Seconds by the clock and of the processor, and the largest memory of an isde command, in MB."""
+def measured(arguments: list[str]) -> tuple[float, float, float, str]:
+    """Seconds by the clock and of the processor, the largest memory of an isde command, and what it said of it, MB."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "isde", *arguments], env=os.environ)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - start
+    with tempfile.TemporaryFile("w+") as words:
+        process = subprocess.Popen([sys.executable, "-m", "isde", *arguments], env=os.environ, stderr=words)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        words.seek(0)
+        text = words.read()
+    print(text, flush=True)
     if status != 0:
         raise SystemExit(f"isde {' '.join(arguments)} ended with status {status}.")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return seconds, processor, usage.ru_maxrss / 1024
+    said = re.search(r"([\d,]+) MB with the rows", text)
+    return seconds, processor, usage.ru_maxrss / 1024, said[1].replace(",", "") if said else ""
 
 
 def fit(n_rows: int, n_columns: int, *options: str) -> None:
