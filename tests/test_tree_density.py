@@ -51,7 +51,7 @@ def on_the_unit_cube(X):
 def test_the_density_of_a_chain_integrates_to_one(marginal):
     X = np.random.default_rng(0).normal(size=(200, 3)).cumsum(axis=1)  # plain, so that no part of a stack is narrow
     density = fit_tree(X, CHAIN, marginal, bandwidths=WIDE)
-    axes = [midpoints(column, 48, 1.0) for column in X.T]
+    axes = [midpoints(column, 64, 1.0) for column in X.T]
     grid = np.column_stack([m.ravel() for m in np.meshgrid(*(points for points, _ in axes))])
     cell = np.prod([length for _, length in axes])
     assert np.exp(density.score_samples(grid)).sum() * cell == pytest.approx(1, abs=1e-5)

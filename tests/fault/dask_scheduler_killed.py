@@ -38,7 +38,8 @@ def _one(folder: Path, name: str, whole: bytes) -> str | None:
     start = ["dask", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
     scheduler = _python(folder, *start, stderr=subprocess.PIPE, text=True)
     address = next(found[0] for line in scheduler.stderr if (found := re.search(r"tcp://127.0.0.1:\d+", line)))
-    threading.Thread(target=scheduler.stderr.read, daemon=True).start()
+    rest = threading.Thread(target=scheduler.stderr.read, daemon=True)
+    rest.start()
     worker = _python(folder, "dask", "worker", address, "--nthreads", "1", "--no-dashboard", stderr=subprocess.DEVNULL)
     log = folder / name / "scores.log"
     try:
@@ -51,6 +52,8 @@ def _one(folder: Path, name: str, whole: bytes) -> str | None:
         for process in (scheduler, worker):
             process.kill()
             process.wait()
+        rest.join()
+        scheduler.stderr.close()
     if code != 5:
         return f"{name}: exit code {code}"
     if _fit(folder, name).wait() != 0:
