@@ -451,42 +451,22 @@ def _drop_small(moments: Any, s: int) -> Any:
 
 
 def _split(weight: Vector, mean: Matrix, covariance: NDArray[np.float64], least: float) -> tuple[Mixture, Mask]:
-    """Each component but the first as two halves along its longest axis, or as it is where it is small."""
+    """Each component but the first as two halves along its longest axis, or as it is where it is small.
+
+    Halves lie to either side, and are narrower by as much as their distance explains.
+    """
     which = np.arange(1, 2 * len(weight)) // 2  # 0, 1, 1, 2, 2, ...
     weights, means, covariances = np.zeros(len(which)), mean[which], covariance[which]
     weights[0], weights[1::2] = weight[0], weight[1:]
-    lengths, axes = np.zeros(len(weight)), np.zeros(mean.shape)
     for g in range(1, len(weight)):
         if weight[g] >= 2 * least:
-            weights[2 * g - 1 : 2 * g + 1] = weight[g] / 2
-            # LAPACK by hand: numba takes half a second to compile a call of it.
-            values, vectors, _ = dsyevd(covariance[g], lower=1)
-            lengths[g], axes[g] = values[-1], vectors[:, -1]
-    _move_apart(weights, means, covariances, lengths, axes)
+            # LAPACK by hand: for matrices this small `eigh` takes more than twice as long.
+            lengths, axes, _ = dsyevd(covariance[g], lower=1)
+            axis, along = axes[:, -1], SPLIT * lengths[-1]
+            halves = slice(2 * g - 1, 2 * g + 1)
+            weights[halves] = weight[g] / 2
+            means[halves] += np.outer((-1, 1), np.sqrt(along) * axis)
+            covariances[halves] -= along * np.outer(axis, axis)
     moved = np.repeat(weights[::2] > 0, 2)[1:]
     moved[0] = False
     return (weights, means, covariances), moved
-
-
-@fast_loop
-def _move_apart(
-    weights: Any,  # in: 0 where the second of two halves is not needed
-    means: Any,  # in, out
-    covariances: Any,  # in, out
-    lengths: Any,  # in: largest variance of each component that is halved, in any direction
-    axes: Any,  # in: that direction
-) -> None:
-    """Halves to either side along the longest axis, narrower by as much as their distance explains."""
-    _, s = axes.shape
-    for g in range(1, len(lengths)):
-        a, b = 2 * g - 1, 2 * g
-        if weights[b] == 0:
-            continue
-        for r in range(s):
-            step = np.sqrt(SPLIT * lengths[g]) * axes[g, r]
-            means[a, r] -= step
-            means[b, r] += step
-            for c in range(s):
-                along = SPLIT * lengths[g] * axes[g, r] * axes[g, c]
-                covariances[a, r, c] -= along
-                covariances[b, r, c] -= along
