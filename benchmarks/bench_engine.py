@@ -386,7 +386,7 @@ def memory() -> None:
 
 def compilation() -> None:
     """The first call ever on a machine: processor time of a first process beyond that of a second one."""
-    print("\ncompilation: busy seconds of processes that fit once, from an empty cache and from a full one, best of three")
+    print("\ncompilation: busy seconds of processes that fit once, from an empty cache and a full one, best of three")
     code = (
         "import time, warnings; from isde import ISDE; from isde.synthetic import make_structured;"
         "warnings.simplefilter('ignore'); X, _ = make_structured([2, 2, 1], 300, random_state=0);"

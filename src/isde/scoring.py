@@ -190,6 +190,8 @@ class Scoring:
         alpha = self.alpha
         if alpha is None or max_size == 1:
             return None
+        if self.verbose > 0:
+            say("Measuring what chance gives: some 20 s of one core at most, or as long as the scoring")
         chance = draw_chance(
             self._scorer,
             preset_for(self.split, n_rows),
