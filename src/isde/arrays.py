@@ -29,11 +29,23 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 class FrozenArrays:
-    """A dataclass whose arrays cannot be changed, as its fields cannot."""
+    """A dataclass whose arrays cannot be changed, as its fields cannot: those that are fields, and those in tuples.
+
+    Whoever has a `__post_init__` of their own calls this one. A copy, and what another process is sent, is as its
+    original: NumPy would hand out arrays to write to, for which compiled code is compiled once more.
+    """
 
     def __post_init__(self) -> None:
         own: Any = self
         for field in fields(own):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, field.name, read_only(value))
+            object.__setattr__(self, field.name, _frozen(getattr(self, field.name)))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, _frozen(value))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return read_only(value)
+    return tuple(map(_frozen, value)) if type(value) is tuple else value

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from isde.arrays import Matrix, Vector
+from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.data.table import default_names
 from isde.errors import CheckpointError, ISDEError, ISDEWarning
 from isde.marginals.marginal import SubsetScorer
@@ -82,7 +82,7 @@ times what scoring the data costs may be spent where that is little."""
 
 
 @dataclass(frozen=True, eq=False)
-class Chance:
+class Chance(FrozenArrays):
     """Margins of subsets in tables of independent groups of columns."""
 
     n_tables: int
@@ -182,11 +182,11 @@ def _work(splits: Sequence[Split], shared: bool) -> float:
 
 
 @dataclass(frozen=True)
-class DrawnTable:
+class DrawnTable(FrozenArrays):
     """Rows of independent groups of columns, and splits of them."""
 
     X: Matrix
-    splits: list[Split]
+    splits: tuple[Split, ...]
     shared: bool  # whether they share what is tuned
     max_size: int
     most: int | None  # margins of each model, size and kind that are kept, the largest; None: all
@@ -303,7 +303,7 @@ def _draw_table(
     rng, group = np.random.default_rng(seed), _groups(n_columns, max_size)
     common = rng.standard_normal((drawn_rows, group[-1] + 1))[:, group]
     X = np.sqrt(WITHIN_GROUPS) * common + np.sqrt(1 - WITHIN_GROUPS) * rng.standard_normal(common.shape)
-    return DrawnTable(X, draw_splits(resolve_split(split, seed), X, n_rows), shared, max_size, most)
+    return DrawnTable(X, tuple(draw_splits(resolve_split(split, seed), X, n_rows)), shared, max_size, most)
 
 
 def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScores:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.archive import Arrays, write_archive
-from isde.arrays import Mask, Vector, read_only
+from isde.arrays import FrozenArrays, Mask, Vector
 from isde.contents import Layout, check_layout, checked_names, numbers, whole
 from isde.data.table import default_names
 from isde.data.words import guarded, in_braces
@@ -59,7 +59,7 @@ def _not_given() -> Vector:
 
 
 @dataclass(frozen=True, eq=False)
-class SubsetScores:
+class SubsetScores(FrozenArrays):
     """Scores of all subsets of at most `max_block_size` columns, as arrays aligned with `subsets`."""
 
     subsets: SubsetFamily  # which subset stands where
@@ -84,7 +84,7 @@ class SubsetScores:
         for name in self._vectors():
             if getattr(self, name).shape != (n,):
                 raise InputError(f"{n:,} subsets but {name} of shape {getattr(self, name).shape}.")
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+        super().__post_init__()
         if not np.isfinite(self.charges).all() or (self.charges < 0).any() or self.charges[: self.n_columns].any():
             raise InputError("Charges are finite, not below 0, and 0 for single columns.")
         wrong = np.flatnonzero(np.isnan(self.scores) | (self.scores == np.inf))

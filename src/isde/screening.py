@@ -24,7 +24,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.arrays import Mask, Vector
+from isde.arrays import FrozenArrays, Mask, Vector
 from isde.listed_subsets import EVERY_UP_TO, ListedSubsets, combinations_at, ranks_of
 from isde.scores import SubsetScores
 from isde.solvers.dominance import best_divisions
@@ -130,7 +130,7 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class _Extensions:
+class _Extensions(FrozenArrays):
     """Links by a part of them: which columns each adds to a set that holds the part."""
 
     keys: NDArray[np.int64]  # rank of the part, ascending

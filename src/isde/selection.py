@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.archive import Arrays
+from isde.arrays import FrozenArrays
 from isde.errors import UnprovedPartition
 from isde.partitions import Partition, canonical_partition
 from isde.scores import SubsetScores
@@ -24,18 +25,17 @@ Proof = Literal["proved", "not checked again", "not proved"]
 
 
 @dataclass(frozen=True, eq=False)
-class Witness:
+class Witness(FrozenArrays):
     """Integer prices of the columns, from which a bound follows: no subset outweighs the prices of its columns."""
 
-    prices: NDArray[np.int64]  # of each column, read-only
+    prices: NDArray[np.int64]  # of each column
     fee: int  # of each block, where the number of blocks is limited; otherwise 0
     unit: float  # nats that (number of columns + 1) price units stand for
 
     def __post_init__(self) -> None:
-        prices = np.array(self.prices)
-        prices.flags.writeable = False
-        object.__setattr__(self, "prices", prices)
-        whole = prices.ndim == 1 and prices.dtype == np.int64
+        object.__setattr__(self, "prices", np.array(self.prices))
+        super().__post_init__()
+        whole = self.prices.ndim == 1 and self.prices.dtype == np.int64
         if not whole or not 0 <= self.fee < LARGEST_FEE or not (isfinite(self.unit) and self.unit > 0):
             raise ValueError("A witness has a whole price for each column, a fee of at least 0 and a unit above 0.")
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isde.arrays import FrozenArrays
+
 PAPER_GRID = np.geomspace(0.01, 1, 30)
 """For data scaled to [0, 1]."""
 
@@ -27,7 +29,7 @@ GROWTH_LIMIT = 1000.0
 
 
 @dataclass(frozen=True)
-class BandwidthGrid:
+class BandwidthGrid(FrozenArrays):
     """Candidate bandwidths, ascending; `grows` where the ends may be passed by steps of the same ratio."""
 
     values: NDArray[np.float64]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dsyevd
 
-from isde.arrays import Mask, Matrix, Vector
+from isde.arrays import FrozenArrays, Mask, Matrix, Vector
 from isde.engine.jit import fast_inline, fast_loop, fast_part, larger, part, same_bits, smaller
 
 F32 = np.float32
@@ -61,7 +61,7 @@ Mixture = tuple[Vector, Matrix, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Mixtures:
+class Mixtures(FrozenArrays):
     """A Gaussian, and mixtures of it and 2, 4, ... components, of (x - centre) / spread.
 
     Dropped components have weight 0.
@@ -69,9 +69,14 @@ class Mixtures:
 
     centre: Vector
     spread: Vector
-    weights: list[Vector]
-    means: list[Matrix]
-    covariances: list[NDArray[np.float64]]
+    weights: tuple[Vector, ...]
+    means: tuple[Matrix, ...]
+    covariances: tuple[NDArray[np.float64], ...]
+
+    @classmethod
+    def of(cls, centre: Vector, spread: Vector, by_size: Sequence[Mixture]) -> Mixtures:
+        weights, means, covariances = zip(*by_size, strict=True)
+        return cls(centre, spread, weights, means, covariances)
 
     def log_densities(self, X: Matrix, size: int) -> NDArray[np.float32]:
         """Log-density of each row by one of the mixtures, nats in the units of the data."""
@@ -103,8 +108,7 @@ def grow_mixtures(X: Matrix, doublings: int, steps: int) -> Mixtures:
         mixture, moved = _split(*mixture, LEAST_ROWS * s / m)
         _improve(rows, *mixture, steps_of(size, steps), moved)
         grown.append(mixture)
-    weights, means, covariances = map(list, zip(*grown, strict=True))
-    return Mixtures(centre, spread, weights, means, covariances)
+    return Mixtures.of(centre, spread, grown)
 
 
 def steps_of(size: int, steps: int) -> int:
@@ -122,14 +126,12 @@ def refit_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures], s
     """
     grown = grow_mixtures(X, max(sizes, default=0), steps)
     rows = _columns(X, grown.centre, grown.spread)
-    weights, means, covariances = list(grown.weights), list(grown.means), list(grown.covariances)
+    found = list(zip(grown.weights, grown.means, grown.covariances, strict=True))
     for size in sizes:
         if size > 0:  # the Gaussian has one optimum
             starts = [_in_units_of(grown, fold, size, len(X)) for fold in folds]
-            grown_size = weights[size], means[size], covariances[size]
-            best = _likeliest(rows, grown_size, starts, steps_of(size, steps))
-            weights[size], means[size], covariances[size] = best
-    return Mixtures(grown.centre, grown.spread, weights, means, covariances)
+            found[size] = _likeliest(rows, found[size], starts, steps_of(size, steps))
+    return Mixtures.of(grown.centre, grown.spread, found)
 
 
 def average_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures], steps: int) -> Mixtures:
@@ -148,7 +150,7 @@ def average_mixtures(X: Matrix, sizes: Sequence[int], folds: Sequence[Mixtures],
                 _improve(rows, *start, steps)
             weights, means, covariances = (np.concatenate(part) for part in zip(*starts, strict=True))
             found[size] = weights / len(folds), means, covariances
-    return Mixtures(gaussian.centre, gaussian.spread, *map(list, zip(*found, strict=True)))
+    return Mixtures.of(gaussian.centre, gaussian.spread, found)
 
 
 def _in_units_of(grown: Mixtures, fold: Mixtures, size: int, n_rows: int) -> Mixture:
@@ -203,7 +205,8 @@ def _log_densities(
     rows: NDArray[np.float32], weight: Vector, mean: Matrix, covariance: NDArray[np.float64], out: NDArray[np.float32]
 ) -> None:
     """Fill `out` with the log-density of each row, nats."""
-    _run(rows, weight, mean, covariance, 0, out, *_scratch(mean))
+    # Copies, which are small: `_run` improves mixtures too, and is compiled for arrays that it may write to alone.
+    _run(rows, weight.copy(), mean.copy(), covariance.copy(), 0, out, *_scratch(mean))
 
 
 def _improve(

@@ -29,6 +29,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.arrays import FrozenArrays
 from isde.engine.kernels import LEFT, RIGHT
 from isde.subsets import Subset, SubsetFamily
 
@@ -71,7 +72,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Tile:
+class Tile(FrozenArrays):
     """A unit of work: rows, the octets that multiply them, and which subset each sum belongs to."""
 
     groups: NDArray[np.int64]  # columns of each squared distance, padded with -1: rows 0 to G - 1 are their kernels

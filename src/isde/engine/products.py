@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.arrays import IntVector, Matrix
+from isde.arrays import FrozenArrays, IntVector, Matrix
 from isde.engine import kernels
 from isde.engine.grid import BandwidthGrid
 from isde.engine.plan import Tile
@@ -62,7 +62,7 @@ LOG2_E = math.log2(math.e)
 
 
 @dataclass(frozen=True)
-class RowSet:
+class RowSet(FrozenArrays):
     """Rows to be scored, cut into tasks, with the fitting rows that each task sees."""
 
     queries: Matrix
@@ -119,7 +119,7 @@ class RowSet:
 
 
 @dataclass(frozen=True)
-class Work:
+class Work(FrozenArrays):
     """Which sums of a tile to compute: entries of one bandwidth and one octet, by bandwidth, then octet."""
 
     bandwidths: NDArray[np.float64]

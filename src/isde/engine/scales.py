@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.arrays import IntVector, Matrix, Vector
+from isde.arrays import FrozenArrays, IntVector, Matrix, Vector
 from isde.engine.mixtures import Mixtures, grow_mixtures
 from isde.engine.splines import ColumnLaw, Spline
 from isde.engine.stacking import (
@@ -30,7 +30,7 @@ from isde.engine.stacking import (
 
 
 @dataclass(frozen=True)
-class Scales:
+class Scales(FrozenArrays):
     """What was learned for one block; the shares of the two scales add up to 1."""
 
     own: Experts
@@ -88,7 +88,7 @@ def _held_out_on_scores(
     score_bandwidths: Vector,
     effort: Effort,
     centres: IntVector | None = None,
-) -> tuple[NDArray[np.float32], list[Mixtures]]:
+) -> tuple[NDArray[np.float32], tuple[Mixtures, ...]]:
     """Log-density of each row by each expert on the normal scores, all from the other folds, (experts, rows).
 
     Then the mixtures among these.
@@ -115,7 +115,7 @@ def _held_out_on_scores(
         grown = grow_mixtures(scores, effort.doublings, effort.steps)
         held_out[:, here] = np.concatenate([kernels, mixture_log_densities(grown, queries)]) + log_slope
         fold_mixtures.append(grown)
-    return held_out, fold_mixtures
+    return held_out, tuple(fold_mixtures)
 
 
 def _spline(weights: Vector, mixtures: Mixtures, x: Vector, bandwidths: Vector) -> Spline:

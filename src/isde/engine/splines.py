@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from isde.arrays import Vector
+from isde.arrays import FrozenArrays, Vector
 
 QUANTILES = 33
 """Of the rows: knots to start from."""
@@ -53,7 +53,7 @@ Cells = tuple[Vector, Vector, Vector]
 
 
 @dataclass(frozen=True)
-class Spline:
+class Spline(FrozenArrays):
     """An increasing function through (knots, values) with the slopes given, linear beyond the last knots."""
 
     knots: Vector
@@ -94,7 +94,7 @@ class Spline:
 
 
 @dataclass(frozen=True)
-class ColumnLaw:
+class ColumnLaw(FrozenArrays):
     """sum_k weights[k] N(means[k], widths[k]^2) + sum_j kernel_weights[j] KDE(rows, bandwidths[j]), in one column."""
 
     weights: Vector

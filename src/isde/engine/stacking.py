@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import logsumexp
 
-from isde.arrays import IntVector, Matrix, Scalar, Vector
+from isde.arrays import FrozenArrays, IntVector, Matrix, Scalar, Vector
 from isde.engine.jit import fast_inline, fast_loop, larger, same_bits, smaller
 from isde.engine.mixtures import Mixtures, average_mixtures, grow_mixtures, refit_mixtures
 
@@ -58,7 +58,7 @@ NOTHING = -1e30
 
 
 @dataclass(frozen=True)
-class Experts:
+class Experts(FrozenArrays):
     """Experts on one scale, fitted on all rows."""
 
     centres: Matrix  # of the kernels, on that scale
@@ -73,7 +73,7 @@ class Experts:
 
 
 @dataclass(frozen=True)
-class Stack:
+class Stack(FrozenArrays):
     """What was learned for one subset."""
 
     bandwidths: Vector  # each half of the one before
@@ -81,7 +81,7 @@ class Stack:
     mixtures: Mixtures
     mixture_weights: Vector  # of the sizes of the mixtures, up to the largest that has weight
     held_out: NDArray[np.float32]  # log-density of each row by each expert, from the other folds, (experts, rows)
-    fold_mixtures: list[Mixtures]  # of the rows outside each fold
+    fold_mixtures: tuple[Mixtures, ...]  # of the rows outside each fold
 
     @property
     def weights(self) -> Vector:
@@ -90,14 +90,14 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Scale(FrozenArrays):
     """Rows on one scale, and what the experts of the folds say there."""
 
     rows: Matrix  # all of them
     log_slope: Vector  # what the way to this scale stretches space by at each row, a logarithm
     bandwidths: Vector  # of the kernels, each half of the one before
     held_out: NDArray[np.float32]  # log-density of each row by each expert, kernels first, (experts, rows)
-    fold_mixtures: list[Mixtures]  # of the rows outside each fold
+    fold_mixtures: tuple[Mixtures, ...]  # of the rows outside each fold
     same_for_folds: bool  # or else each fold had a scale of its own, and its mixtures fit this one not quite
     centres: IntVector | None = None  # the rows that kernels stand on; None: all of them
 
@@ -227,7 +227,7 @@ def promise_breaker(weights: Vector, held_out: NDArray[np.float32], refitted: ND
 
 def held_out_log_densities(
     X: Matrix, fold: IntVector, bandwidths: Vector, doublings: int, steps: int, centres: IntVector | None = None
-) -> tuple[NDArray[np.float32], list[Mixtures]]:
+) -> tuple[NDArray[np.float32], tuple[Mixtures, ...]]:
     """Log-density of each row by each expert of the other folds, (experts, rows), and the mixtures of these."""
     n_kernels = len(bandwidths)
     held_out = np.empty((n_kernels + doublings + 1, len(X)), dtype=np.float32)
@@ -240,7 +240,7 @@ def held_out_log_densities(
         others = grow_mixtures(X[~here], doublings, steps)
         held_out[n_kernels:, here] = mixture_log_densities(others, X[here])
         fold_mixtures.append(others)
-    return held_out, fold_mixtures
+    return held_out, tuple(fold_mixtures)
 
 
 def of_centres(values: NDArray[Scalar], centres: IntVector | None) -> NDArray[Scalar]:

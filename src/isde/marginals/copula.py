@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from isde.arrays import Matrix, Vector
+from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.engine import scoring
 from isde.engine.grid import BandwidthGrid
 from isde.engine.scoring import KernelRows
@@ -32,7 +32,7 @@ KERNELS, GAUSSIANS, MAGNITUDES = range(3)
 
 
 @dataclass(frozen=True)
-class CopulaRows:
+class CopulaRows(FrozenArrays):
     """The normal scores of one split; those to tune kernels on have none to score."""
 
     Z_fit: Matrix

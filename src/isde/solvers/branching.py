@@ -20,7 +20,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.arrays import Mask
+from isde.arrays import FrozenArrays, Mask
 from isde.partitions import Partition
 from isde.solvers.cover import LARGEST_TOTAL, Search, SearchTooLong
 from isde.solvers.prices import COVER_TOLERANCE, NEVER, STEP, Prices
@@ -44,7 +44,7 @@ NOTHING_KNOWN = -(1 << 62)
 
 
 @dataclass(frozen=True)
-class _Node:
+class _Node(FrozenArrays):
     """Partitions into some of the candidates."""
 
     bound: int  # none of them weighs more, in 1/STEP of a weight unit

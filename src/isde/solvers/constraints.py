@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.arrays import Mask
+from isde.arrays import FrozenArrays, Mask
 from isde.data.words import join_names
 from isde.errors import InputError
 from isde.subsets import SubsetFamily
@@ -41,7 +41,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Demands:
+class Demands(FrozenArrays):
     """Several rules together, over a family of subsets."""
 
     allowed: Mask

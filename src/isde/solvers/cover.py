@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from isde.arrays import FrozenArrays
 from isde.engine.jit import loop, part, plain
 from isde.partitions import Partition
 from isde.solvers.prices import cover_matrix
@@ -35,7 +36,7 @@ class SearchTooLong(Exception):
 
 
 @dataclass(frozen=True)
-class Search:
+class Search(FrozenArrays):
     """What is looked for among the subsets of a family."""
 
     subsets: SubsetFamily

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csc_array, eye_array, hstack
 
+from isde.arrays import FrozenArrays
 from isde.errors import ISDEError
 from isde.selection import Witness
 from isde.solvers.weights import FORBIDDEN, Weights
@@ -40,7 +41,7 @@ RAISED_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Prices:
+class Prices(FrozenArrays):
     """Integer prices, and how far each subset stays below the prices of its columns, in 1/STEP of a weight unit."""
 
     columns: NDArray[np.int64]  # the price of each column

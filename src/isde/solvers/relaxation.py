@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from isde.arrays import Mask
+from isde.arrays import FrozenArrays, Mask
 from isde.solvers.prices import COVER_TOLERANCE, LARGEST_SUM, PRICE_TOLERANCE, STEP
 from isde.solvers.weights import Weights
 
@@ -61,7 +61,7 @@ class NoPartition(Exception):
 
 
 @dataclass(frozen=True)
-class Relaxed:
+class Relaxed(FrozenArrays):
     """What the relaxation of a list of subsets says; slacks and bound are in 1/STEP of a weight unit."""
 
     bound: int  # no partition into them weighs more

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.arrays import FrozenArrays
 from isde.partitions import Partition
 from isde.scores import SubsetScores
 from isde.subsets import SubsetFamily
@@ -26,7 +27,7 @@ FORBIDDEN = np.iinfo(np.int64).min // 2
 
 
 @dataclass(frozen=True)
-class Weights:
+class Weights(FrozenArrays):
     """An exact set-partitioning problem: choose disjoint subsets that cover all columns and weigh the most."""
 
     subsets: SubsetFamily

@@ -21,6 +21,7 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.arrays import FrozenArrays
 from isde.selection import PROOF_TOLERANCE
 from isde.subsets import Subset, SubsetFamily
 from isde.tree_solvers.class_separation import passed_classes
@@ -158,7 +159,7 @@ class _Node:
 
 
 @dataclass(frozen=True)
-class _Priced:
+class _Priced(FrozenArrays):
     """Prices, and what they prove for all sets, those that are not in the linear program among them."""
 
     bound: int

@@ -19,6 +19,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.arrays import FrozenArrays
 from isde.subsets import SubsetFamily
 from isde.tree_solvers.cuts import AnyCut, Cut, Sets
 from isde.tree_solvers.moebius import positions_within
@@ -37,7 +38,7 @@ class PricesTooLarge(Exception):
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(FrozenArrays):
     """Cuts and their prices, and how the proof goes on with the sets they leave."""
 
     cuts: tuple[AnyCut, ...]
@@ -84,7 +85,7 @@ def _bound(ledger: Ledger, step: Step, known: int, open_: Mask, complete: tuple[
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(FrozenArrays):
     """The weights of a problem in integers, and what prices prove. Its sets are all subsets of two columns or more."""
 
     subsets: SubsetFamily
@@ -107,6 +108,7 @@ class Ledger:
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "alone", int(np.ceil(np.ldexp(weights[:d], self.bits)).astype(np.int64).sum()))
         object.__setattr__(self, "allowed", self.closed(finite))
+        super().__post_init__()
 
     def floor(self, nats: float) -> int:
         """In whole units; -inf becomes less than any sum."""
