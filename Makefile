@@ -8,7 +8,7 @@ else
 endif
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow test-cluster fault lint bench picture clean
+.PHONY: demo test test-slow test-cluster fault lint bench picture tables clean
 
 demo: $(READY)
 	$(BIN)/isde demo
@@ -47,6 +47,10 @@ $(READY): pyproject.toml
 # The picture of a fit in the README, by the software itself.
 picture: $(READY)
 	$(BIN)/python docs/fit_picture.py
+
+# Tables of the docs that follow from registries; a test compares them.
+tables: $(READY)
+	$(BIN)/python docs/registry_tables.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/bench_engine.py

@@ -45,7 +45,9 @@ from isde.errors import ISDEWarning
 from isde.marginals import resolve_marginal
 from isde.run.executors import LocalExecutor, workers
 from isde.run.work import Chunk, Means
-from isde.score_tables import expected_cost, score_models
+from isde.score_costs import expected_cost
+from isde.score_tables import How, score_models
+from isde.score_tasks import SplitRows
 from isde.scoring import Scoring
 from isde.subsets import SubsetFamily
 from isde.synthetic import make_structured
@@ -317,7 +319,7 @@ def score_all(X_fit: np.ndarray, X_score: np.ndarray, family: SubsetFamily) -> N
     X, m = np.concatenate([X_fit, X_score]), len(X_fit)
     names = [str(c) for c in range(X.shape[1])]
     split = np.arange(m), np.arange(m, len(X))
-    score_models(X, [split], family, resolve_marginal("kde"), n_jobs=WORKERS, names=names)
+    score_models(SplitRows(resolve_marginal("kde"), X, [split]), family, names, How(WORKERS))
 
 
 def estimates() -> None:
@@ -334,7 +336,7 @@ def estimates() -> None:
             continue
         family, split = SubsetFamily(X.shape[1], k), (np.arange(m), np.arange(m, len(X)))
         start, busy = time.perf_counter(), time.process_time()
-        said, memory = expected_cost(resolve_marginal("kde"), X, [split], family, WORKERS)
+        said, memory = expected_cost(SplitRows(resolve_marginal("kde"), X, [split]), family, WORKERS)
         took, share = time.perf_counter() - start, (time.process_time() - busy) / (time.perf_counter() - start)
         taken = best_of(1, score_all, X[:m], X[m:], family)
         # The estimate goes by the clock, as it must; `share` of it this process had a processor.

@@ -44,7 +44,8 @@ from isde.run.executors import LocalExecutor
 from isde.run.log import AppendLog
 from isde.run.store import LogStore
 from isde.run.work import ChunkScores, Means
-from isde.score_tables import SplitRows, Task, largest_of_the_last_first, plan_tasks, score_task
+from isde.score_tables import largest_of_the_last_first
+from isde.score_tasks import SplitRows, Task, plan_tasks, score_task
 from isde.splits import draw_splits
 from isde.subsets import SubsetFamily
 
@@ -261,7 +262,7 @@ def executors(asked: argparse.Namespace) -> None:
     X = np.random.default_rng(0).random((ROWS, D))
     scorer, family = resolve_marginal("kde"), SubsetFamily(D, K)
     splits = draw_splits(ShuffleSplit(CHUNKS, train_size=0.45, random_state=0), X)
-    score, tasks = partial(score_task, scorer, SplitRows(scorer, X, splits)), plan_tasks(scorer, splits, family)
+    score, tasks = partial(score_task, SplitRows(scorer, X, splits)), plan_tasks(scorer, splits, family)
     found = score(tasks[0], Means())
     said: list[str] = []
 

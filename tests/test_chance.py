@@ -25,7 +25,8 @@ from isde.marginals import resolve_marginal
 from isde.marginals.copula import CopulaScorer
 from isde.marginals.marginal import Traits
 from isde.run.work import Chunk, ChunkScores
-from isde.score_tables import score_models
+from isde.score_tables import How, score_models
+from isde.score_tasks import SplitRows
 from isde.scoring import Scoring
 from isde.solvers.registry import SOLVERS
 from isde.splits import draw_splits, resolve_split
@@ -435,7 +436,7 @@ def test_each_subset_is_charged_for_the_model_that_it_takes(rng):
     X[:, 2:] *= np.exp(1.5 * rng.normal(size=(150, 1)))
     scoring = structure()
     splits = draw_splits(resolve_split("paper", 0), X)
-    models = score_models(X, splits, SubsetFamily(4, 2), CopulaScorer(), n_jobs=1, names=tuple("abcd"))
+    models = score_models(SplitRows(CopulaScorer(), X, splits), SubsetFamily(4, 2), tuple("abcd"), How(1))
     chance = draw_chance(CopulaScorer(), "paper", splits, SubsetFamily(4, 2), 150, None)
     charges = chance.charges(SubsetFamily(4, 2), 150, 0.05)
     assert len({float(of_model[-1]) for of_model in charges}) == 3
@@ -697,7 +698,7 @@ def test_permuted_columns_have_the_margins_of_chance_however_skewed_and_tied(k):
         X = np.floor(3 * np.exp(rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, 16))))
         X = np.column_stack([rng.permutation(column) for column in X.T])
         splits = draw_splits(resolve_split("paper", seed), X)
-        models = score_models(X, splits, family, CopulaScorer(), n_jobs=1, names=tuple(map(str, range(16))))
+        models = score_models(SplitRows(CopulaScorer(), X, splits), family, tuple(map(str, range(16))), How(1))
         for margins, model in zip(permuted, models, strict=True):
             margins.append(all_margins(model)[family.of_size(k)])
     chance = drawn_by(CopulaScorer(), "paper", 4, k, n)

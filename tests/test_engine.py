@@ -19,7 +19,8 @@ from isde.engine.scoring import KernelRows
 from isde.marginals import resolve_marginal
 from isde.run.executors import LocalExecutor
 from isde.run.work import ChunkScores, Means
-from isde.score_tables import expected_cost
+from isde.score_costs import expected_cost
+from isde.score_tasks import SplitRows
 from isde.subsets import SubsetFamily
 
 FLOAT32_SUMS = 1e-5  # nats: what float32 rounding of the sums may do to a score
@@ -317,6 +318,6 @@ def test_a_verbose_run_says_what_it_will_cost_and_how_far_it_is(capsys):
 def test_the_expected_cost_grows_with_the_work():
     X = ordinary(n=400, d=6)
     kernels, one_split = resolve_marginal("kde"), [(np.arange(200), np.arange(200, 400))]
-    small, large = (expected_cost(kernels, X[:, :d], one_split, SubsetFamily(d, 6), 1) for d in (1, 6))
+    small, large = (expected_cost(SplitRows(kernels, X[:, :d], one_split), SubsetFamily(d, 6), 1) for d in (1, 6))
     assert large[1] > small[1] > 0  # bytes
     assert min(small[0], large[0]) > 0  # seconds, of which `test_run` says how they add up

@@ -10,9 +10,9 @@ from sklearn.model_selection import ShuffleSplit
 from isde import ISDE, SubsetScores, fit_blocks, load, score_subsets, score_tables
 from isde.cli.fit import command as fit_command
 from isde.errors import InputError
+from isde.joined_tables import average_scores, best_scores
 from isde.marginals import DEFAULT_MARGINAL, MARGINAL_NAMES, resolve_marginal
 from isde.marginals.gaussian import GaussianMarginal
-from isde.score_tables import average_scores, best_scores
 
 
 def test_a_list_scores_each_subset_by_its_best_family(rows):

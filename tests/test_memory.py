@@ -6,7 +6,7 @@ from isde import ISDE, ForestDensity
 from isde import memory as machine
 from isde.errors import ResourceError
 from isde.memory import check_memory, memory_bytes
-from isde.score_tables import check_table
+from isde.score_costs import check_table
 from isde.subsets import SubsetFamily
 
 

@@ -15,16 +15,9 @@ from isde.run import executors
 from isde.run.executors import CHUNKS_PER_WORKER, LocalExecutor
 from isde.run.store import MemoryStore
 from isde.run.work import Chunk, ChunkScores, Cost, Means, cut_evenly
-from isde.score_tables import (
-    SplitRows,
-    Task,
-    expected_cost,
-    largest_of_the_last_first,
-    plan_tasks,
-    run_tasks,
-    score_models,
-    score_task,
-)
+from isde.score_costs import expected_cost
+from isde.score_tables import How, largest_of_the_last_first, run_tasks, score_models
+from isde.score_tasks import SplitRows, Task, plan_tasks, score_task
 from isde.splits import draw_splits, resolve_split, split_key
 from isde.subsets import SubsetFamily
 
@@ -50,7 +43,7 @@ every_marginal = pytest.mark.parametrize("scorer", MARGINALS.values(), ids=MARGI
 @pytest.fixture
 def table(rng, monkeypatch):
     """Splits that share what is tuned."""
-    monkeypatch.setattr("isde.score_tables.TUNED_FROM", 0)
+    monkeypatch.setattr("isde.score_tasks.TUNED_FROM", 0)
     X = rng.uniform(size=(90, 4))
     return X, draw_splits(resolve_split("structure", 0), X)
 
@@ -117,7 +110,7 @@ class Priced:
 @pytest.mark.parametrize(("n_splits", "n_jobs"), [(1, 1), (1, 2), (10, 2)])
 def test_the_cost_of_a_table_is_that_of_its_chunks_shared_by_the_workers(n_splits, n_jobs):
     splits = n_splits * [(np.arange(2), np.arange(2, 4))]
-    seconds, memory = expected_cost(Priced(), np.zeros((4, 4)), splits, SUBSETS, n_jobs)
+    seconds, memory = expected_cost(SplitRows(Priced(), np.zeros((4, 4)), splits), SUBSETS, n_jobs)
     side_by_side = n_jobs if 4 * n_splits >= CHUNKS_PER_WORKER * n_jobs else 1
     assert seconds == pytest.approx(n_splits * (6.0 + 5.0) * (4.0 / n_jobs + 1.0 / side_by_side))
     kept = ((14 * 2 + 17) * n_splits + 5 * 8 * 2) * len(SUBSETS)  # found by two models; gathered; their tables
@@ -216,7 +209,7 @@ def test_what_is_in_the_store_is_not_done_again(scorer, table, n_jobs):
 
     def score(task, means):
         done.append(task.key)
-        return score_task(scorer, rows, task, means)
+        return score_task(rows, task, means)
 
     tasks = [task for task in tasks if not task.chunk.tuned or task.tunes]  # that need no other one first
     run_tasks(score, tasks[::2], LocalExecutor(n_jobs), store, advanced.append)
@@ -230,15 +223,15 @@ def test_what_is_in_the_store_is_not_done_again(scorer, table, n_jobs):
 def test_a_run_that_was_cut_off_goes_on_to_the_same_bits(scorer, table, n_jobs):
     """Whatever was done: some of what splits share, all of it, some splits."""
     X, splits = table
-    asked = {"n_jobs": n_jobs, "names": tuple("abcd")}
+    rows, names = SplitRows(scorer, X, splits), tuple("abcd")
     whole = MemoryStore()
-    expected = score_models(X, splits, SUBSETS, scorer, store=whole, **asked)
+    expected = score_models(rows, SUBSETS, names, How(n_jobs, whole))
     keys = sorted(whole.finished())
     for kept in (keys[::2], keys[1::2], [key for key in keys if "tuning" in key], keys[:1]):
         store = MemoryStore()
         for key in kept:
             store.put(key, whole.get(key))
-        for one, other in zip(expected, score_models(X, splits, SUBSETS, scorer, store=store, **asked), strict=True):
+        for one, other in zip(expected, score_models(rows, SUBSETS, names, How(n_jobs, store)), strict=True):
             assert one.scores.tobytes() == other.scores.tobytes()
         assert sorted(store.finished()) == keys
 
@@ -256,14 +249,14 @@ def test_subsets_that_could_not_be_tuned_are_in_no_split_and_named(table):
 
     lost = plan_tasks(scorer, splits, SUBSETS, shared=True)[0].chunk.key
     with pytest.warns(PartialWarning, match=lost):
-        (found,) = score_models(X, splits, SUBSETS, scorer, n_jobs=1, names=tuple("abcd"), executor=LosesOne(1))
+        (found,) = score_models(SplitRows(scorer, X, splits), SUBSETS, tuple("abcd"), How(1, executor=LosesOne(1)))
     assert (found.scores == -np.inf).any()
 
 
 @every_marginal
 def test_tables_have_the_same_bits_for_any_number_of_workers(scorer, table):
     X, splits = table
-    tables = [score_models(X, splits, SUBSETS, scorer, n_jobs=n_jobs, names=tuple("abcd")) for n_jobs in (1, 2, 3)]
+    tables = [score_models(SplitRows(scorer, X, splits), SUBSETS, tuple("abcd"), How(n_jobs)) for n_jobs in (1, 2, 3)]
     for one, *others in zip(*tables, strict=True):
         for other in others:
             assert one.scores.tobytes() == other.scores.tobytes()

@@ -17,7 +17,7 @@ from isde import ISDE, SubsetScores, score_subsets, select_partition, splits
 from isde.errors import ISDEWarning
 from isde.marginals import resolve_marginal
 from isde.penalties import _slope_price, check_penalty, penalized
-from isde.score_tables import are_tuned_together
+from isde.score_tasks import are_tuned_together
 from isde.scoring import Scoring
 from isde.splits import DEFAULT_SPLIT, SPLIT_NAMES, draw_splits, resolve_split, split_key
 from isde.synthetic import make_block_gaussian
@@ -101,7 +101,7 @@ def test_no_split_means_the_default_preset(rows):
 @pytest.mark.parametrize("split", [*SPLIT_NAMES, 0.3, RepeatedKFold(n_splits=2, n_repeats=2, random_state=3)], ids=str)
 @pytest.mark.parametrize("marginal", ["kde", "gaussian"])
 def test_scores_and_errors_are_averages_over_the_splits(rows, split, marginal, monkeypatch):
-    monkeypatch.setattr("isde.score_tables.TUNED_FROM", 0)  # ten splits or more share, however few rows they have
+    monkeypatch.setattr("isde.score_tasks.TUNED_FROM", 0)  # ten splits or more share, however few rows they have
     splitter = PRESETS.get(split, split) if not isinstance(split, float) else ShuffleSplit(1, train_size=split)
     splitter.random_state = 3
     own = rows[:, [0, 2]]
@@ -171,7 +171,7 @@ def test_a_bound_of_rows_that_leaves_none_is_refused(rows, wrong):
 def test_a_table_of_more_rows_than_the_bound_is_scored_by_its_definition(rng, monkeypatch):
     """Splits have their own rows, as many as a table of 400 would give them."""
     X = rng.normal(size=(1600, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
-    monkeypatch.setattr("isde.score_tables.TUNED_FROM", 0)
+    monkeypatch.setattr("isde.score_tasks.TUNED_FROM", 0)
     scoring = Scoring.of(2, marginal="kde", split="turned", max_split_rows=400, random_state=3)
     U = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     found = scoring.score(U)

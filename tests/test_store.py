@@ -24,7 +24,8 @@ from isde.run.lock import hold
 from isde.run.log import MAGIC, AppendLog, read_frames
 from isde.run.store import LogStore, MemoryStore, Part, pack, unpack
 from isde.run.work import ChunkScores
-from isde.score_tables import score_models
+from isde.score_tables import How, score_models
+from isde.score_tasks import SplitRows
 from isde.splits import draw_splits, resolve_split
 from isde.subsets import SubsetFamily
 
@@ -313,7 +314,7 @@ def test_a_run_goes_on_from_any_point_with_the_same_bits(X, tmp_path, marginal, 
 @pytest.mark.filterwarnings("ignore:These blocks cannot be saved:isde.errors.ISDEWarning")
 def test_larger_blocks_and_more_splits_score_what_is_new_alone(X, tmp_path, marginal, few, counted, monkeypatch):
     monkeypatch.setattr(chance, "TABLES", 1)
-    monkeypatch.setattr("isde.score_tables.TUNED_FROM", 0)
+    monkeypatch.setattr("isde.score_tasks.TUNED_FROM", 0)
     some, more = (ShuffleSplit(n, train_size=0.5, random_state=0) for n in (few, few + 1))
     splits = draw_splits(more, X)
     fit(X, tmp_path / "run", marginal=marginal, split=some, k=2)
@@ -522,6 +523,7 @@ def test_the_first_table_and_the_extended_one_have_the_same_scores_for_small_sub
     splits = draw_splits(resolve_split("paper", 0), X)
     scorer, store = isde.marginals.resolve_marginal("kde"), MemoryStore()
     names = tuple("abcde")
-    (small,) = score_models(X, splits, SubsetFamily(5, 2), scorer, n_jobs=1, names=names, store=store)
-    (large,) = score_models(X, splits, SubsetFamily(5, 4), scorer, n_jobs=1, names=names, store=store, sizes=(2, 4))
+    rows, how = SplitRows(scorer, X, splits), How(1, store)
+    (small,) = score_models(rows, SubsetFamily(5, 2), names, how)
+    (large,) = score_models(rows, SubsetFamily(5, 4), names, how, sizes=(2, 4))
     assert large.scores[: len(small)].tobytes() == small.scores.tobytes()

@@ -42,7 +42,8 @@ from isde.run.clusters import choose_executor
 from isde.run.executors import LocalExecutor
 from isde.run.store import MemoryStore, Store
 from isde.run.work import ChunkScores, Means
-from isde.score_tables import TUNED_SHARE, TUNED_SPLITS, are_tuned_together, score_models
+from isde.score_tables import How, score_models
+from isde.score_tasks import TUNED_SHARE, TUNED_SPLITS, SplitRows, are_tuned_together
 from isde.scores import SubsetScores
 from isde.solvers.dominance import best_divisions
 from isde.splits import Split, draw_splits, resolve_split, rows_at_most, split_key
@@ -309,16 +310,8 @@ def _draw_table(
 def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScores:
     """Of all subsets, or of those with the largest margins of their size and kind, by each model."""
     subsets, names = SubsetFamily(table.X.shape[1], table.max_size), default_names(table.X.shape[1])
-    models = score_models(
-        table.X,
-        table.splits,
-        subsets,
-        scorer,
-        n_jobs=1,
-        names=names,
-        executor=LocalExecutor(1),
-        shared=table.shared,
-    )
+    rows, how = SplitRows(scorer, table.X, table.splits), How(1, executor=LocalExecutor(1))
+    models = score_models(rows, subsets, names, how, shared=table.shared)
     margins = np.concatenate([all_margins(model) for model in models])
     kept = np.arange(len(margins))
     if table.most is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -75,7 +76,7 @@ class Scaling(FrozenArrays):
         return -log_scale
 
 
-class DensityAlongTree:
+class DensityAlongTree(ABC):
     """Fitted densities of the cliques of a tree, each given the columns it shares with the clique it hangs on.
 
     log f(x) = sum over cliques C of  log f_C(x_C) - log f_C(x_S),  S the columns shared, f_C(x_S) the exact marginal of
@@ -242,9 +243,9 @@ class DensityAlongTree:
         return own
 
     @classmethod
+    @abstractmethod
     def _of_parts(cls, tree: Tree, blocks: tuple[FittedBlock, ...], scaling: Scaling, names: tuple[str, ...]) -> Self:
         """The density of cliques in any order that has each after the one it hangs on."""
-        raise NotImplementedError
 
     # --- on disk -----------------------------------------------------------------------------------------------
 
@@ -278,9 +279,9 @@ class DensityAlongTree:
         return cls._of_parts(tree, tuple(blocks), Scaling(**scaling), names)
 
     @classmethod
+    @abstractmethod
     def _tree_from_archive(cls, header: Mapping[str, Any], n_columns: int) -> Tree:
         """The structure of a file, checked."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

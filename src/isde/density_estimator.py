@@ -51,6 +51,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     density_type: ClassVar[type[DensityAlongTree]] = ProductDensity
     density_: Any
     n_features_in_: int
+    n_jobs: int | None = None  # a parameter of those whose log-densities take long
 
     @property
     def block_names_(self) -> tuple[tuple[str, ...], ...]:
@@ -65,7 +66,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def score_blocks(self, X: Any) -> Matrix:
         """Log-density of each row in each block, shape (n rows, n blocks); adds up to `score_samples`."""
         check_is_fitted(self)
-        return self.density_.log_densities(self._check(X, reset=False), getattr(self, "n_jobs", None))
+        return self.density_.log_densities(self._check(X, reset=False), self.n_jobs)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-density, nats per row."""

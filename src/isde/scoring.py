@@ -18,6 +18,7 @@ from isde.data.checks import as_table
 from isde.data.table import default_names
 from isde.engine.grid import BandwidthGrid
 from isde.errors import ISDEWarning, PartialWarning
+from isde.joined_tables import best_scores, with_columns
 from isde.listed_subsets import EVERY_UP_TO, ListedSubsets
 from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
 from isde.marginals.bounds import LEAST_SPLIT_ROWS, MAX_SPLIT_ROWS, check_bound
@@ -28,7 +29,9 @@ from isde.penalties import check_penalty, penalized
 from isde.progress import say
 from isde.run.folder import RunFolder
 from isde.run.store import MemoryStore, Part, Store
-from isde.score_tables import best_scores, check_table, score_models, with_columns
+from isde.score_costs import check_table
+from isde.score_tables import How, score_models
+from isde.score_tasks import SplitRows
 from isde.scores import SubsetScores
 from isde.screening import EXHAUSTIVE, SCREENED, check_search, in_words_of_search, screen
 from isde.splits import (
@@ -128,7 +131,10 @@ class Scoring:
         lists: list[ListedSubsets] = []
 
         def scored(subsets: SubsetFamily) -> list[SubsetScores]:
-            return self._models(self.marginal, subsets, X, splits, names, self.verbose, kept, sizes, lists)
+            how = How(self.n_jobs, kept, verbose=self.verbose, needed_after=self.needed_after)
+            rows = SplitRows(self.marginal, X, splits)
+            with _threads_for(self.marginal):
+                return score_models(rows, subsets, names, how, sizes=sizes, lists=lists)
 
         def with_list(new: ListedSubsets, whole: ListedSubsets) -> SubsetScores:
             lists.append(new)
@@ -143,34 +149,6 @@ class Scoring:
             scores = with_columns(scores, self._columns_alone(X, splits, names, _part(store, "alone")))
         return scores if self.penalty is None else penalized(scores, self.penalty, len(X), self.marginal)
 
-    def _models(
-        self,
-        scorer: SubsetScorer,
-        subsets: SubsetFamily,
-        X: Matrix,
-        splits: Sequence[Split],
-        names: Sequence[str],
-        verbose: int,
-        store: Store | None,
-        sizes: Sequence[int] = (),
-        lists: Sequence[ListedSubsets] = (),
-    ) -> list[SubsetScores]:
-        # Small matrices by many threads are slow; a foreign estimator may have large ones.
-        with threadpool_limits(None if scorer.traits.in_processes else 1, "blas"):
-            return score_models(
-                X,
-                splits,
-                subsets,
-                scorer,
-                n_jobs=self.n_jobs,
-                names=names,
-                verbose=verbose,
-                store=store,
-                sizes=sizes,
-                lists=lists,
-                needed_after=self.needed_after,
-            )
-
     def _columns_alone(
         self, X: Matrix, splits: Sequence[Split], names: Sequence[str], store: Store | None
     ) -> SubsetScores:
@@ -180,7 +158,9 @@ class Scoring:
             warnings.simplefilter("ignore", ISDEWarning)  # few rows: said when the subsets were scored
             warnings.simplefilter("always", PartialWarning)
             single = SubsetFamily(X.shape[1], 1)
-            models = self._models(self.alone, single, (X - low) / width, splits, names, verbose=0, store=store)
+            rows = SplitRows(self.alone, (X - low) / width, splits)
+            with _threads_for(self.alone):
+                models = score_models(rows, single, names, How(self.n_jobs, store))
         return best_scores(models).shifted(-np.log(width))
 
     def _chance(
@@ -255,6 +235,11 @@ def resolve_alpha(alpha: float | str | None, marginal: Marginal) -> float | None
             "elsewhere what chance gives depends on the columns; leave it out."
         )
     return float(alpha)
+
+
+def _threads_for(scorer: SubsetScorer) -> Any:
+    """Small matrices by many threads are slow; a foreign estimator may have large ones."""
+    return threadpool_limits(None if scorer.traits.in_processes else 1, "blas")
 
 
 def _part(store: Store | None, name: str) -> Store | None:

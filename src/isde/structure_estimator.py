@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -36,7 +37,7 @@ each subset, what is made of its scores at the end. Measured with 100,000 to 1,0
 (benchmarks/cost_curve.py)."""
 
 
-class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc]
+class StructureEstimator(CallbackSupport, SubsetScoreEstimator, ABC):  # type: ignore[misc]
     """A density estimator with the parameters of `ISDE`, whose structure is the best by its table of subset scores.
 
     A subclass writes `__init__`, `fit` and `stability`, and says which solvers there are.
@@ -63,11 +64,11 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
     partition_: Partition
     tied_: tuple[str, ...]
     rows_used_: RowsUsed | None
-    fit_record_: FitRecord
+    fit_record_: FitRecord | None = None  # of a model that was read from a file
 
+    @abstractmethod
     def _check_solver(self) -> None:
         """Raise for a solver that does not exist."""
-        raise NotImplementedError
 
     def _scoring(self) -> Scoring:
         """The parameters, resolved, and checked before anything is done."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import fsum, inf, isnan, nan
-from typing import Any
+from typing import Any, ClassVar
 
 from isde.partitions import Partition
 from isde.scores import SubsetScores
@@ -18,6 +18,7 @@ from isde.trees import Edge, Tree, tree_of_cliques, tree_of_edges
 class TreeSelection:
     """A tree, its score, and a bound that no tree passes; unlike a partition's, the gap between them may stay open."""
 
+    rank: ClassVar[int] = 1  # no others are looked for: it is the best that was found
     tree: Tree
     score: float  # sum over cliques minus sum over separators, nats per row
     bound: float  # no tree has a larger objective

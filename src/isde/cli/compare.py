@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import import_module
@@ -24,6 +24,7 @@ from isde.cli.options import (
     seed_option,
     split_names,
     table_options,
+    with_registry,
 )
 from isde.cli.output import echo
 
@@ -34,18 +35,13 @@ PAPER_HEAD = " paper's way "
 TABLE_FILE, RESULT_FILE, FIGURE_FILE = "comparison.csv", "comparison.json", "comparison.png"
 
 
-class CommandWithMethods(click.Command):
-    """Lists the methods in its help as their registry has them, imported only when somebody asks."""
+def _methods() -> Mapping[str, Any]:
+    from isde.comparison import METHODS  # imported only when somebody asks
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from isde.comparison import METHODS
-
-        super().format_help_text(ctx, formatter)
-        with formatter.section("Methods"):
-            formatter.write_dl([(name, method.about) for name, method in METHODS.items()])
+    return METHODS
 
 
-@click.command("compare", cls=CommandWithMethods)
+@click.command("compare", cls=with_registry("Methods", _methods))
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option(
     "--methods", default="isde,fde,cvkde,gm,bdcs", show_default=True, help="Names of methods, separated by commas."

@@ -16,11 +16,13 @@ from isde.cli.options import (
     print_json,
     quiet_option,
     table_options,
+    with_registry,
 )
 from isde.cli.output import echo
+from isde.marginals import FAMILIES
 
 
-@click.command("fit")
+@click.command("fit", cls=with_registry("Marginals", lambda: FAMILIES))
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option(
     "-o",

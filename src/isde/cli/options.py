@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import click
 
@@ -18,6 +18,14 @@ from isde.solvers.registry import AUTO, SOLVER_NAMES
 from isde.tree_solvers.registry import TREE_SOLVER_NAMES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Line(Protocol):
+    """Of a registry."""
+
+    @property
+    def about(self) -> str: ...
+
 
 DEBUG = "isde.debug"
 
@@ -42,6 +50,18 @@ jobs_option = click.option(
     "--jobs", type=int, default=-1, callback=_check_jobs, show_default=True, help="Workers; -1 means all cores."
 )
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on standard error.")
+
+
+def with_registry(title: str, registry: Callable[[], Mapping[str, Line]]) -> type[click.Command]:
+    """A command that lists in its help what a registry has."""
+
+    class Listing(click.Command):
+        def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            super().format_help_text(ctx, formatter)
+            with formatter.section(title):
+                formatter.write_dl([(name, line.about) for name, line in registry().items()])
+
+    return Listing
 
 
 def table_options(command: Command) -> Command:
@@ -91,8 +111,7 @@ def fit_options(command: Command) -> Command:
                 type=click.Choice(MARGINAL_NAMES),
                 default=DEFAULT_MARGINAL,
                 show_default=True,
-                help="How subsets are scored, and by what the blocks kept are described: by ranks and by stacks; "
-                "kde is the paper's.",
+                help="How subsets are scored, and by what the blocks kept are described; see above.",
             ),
             click.option(
                 "--alpha",

@@ -146,7 +146,7 @@ def provenance(model: StructureEstimator, table: Table, options: dict[str, Any])
         "seed": options["seed"],
         "split": _split(model, table.X),
         "options": options,
-        "fit": asdict(model.fit_record_),
+        "fit": asdict(model.fit_record_) if model.fit_record_ is not None else None,
     }
 
 

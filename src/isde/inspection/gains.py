@@ -12,16 +12,22 @@ from isde.arrays import FrozenArrays, Mask, Matrix
 from isde.partitions import Partition
 from isde.scores import SubsetScores
 from isde.subsets import Subset
+from isde.tree_estimator import TreeISDE
+
+
+def is_tree(model: Any) -> bool:
+    """Whether what a model describes together may overlap, along a tree."""
+    return isinstance(model, TreeISDE)
 
 
 def blocks_of(model: Any) -> tuple[Subset, ...]:
     """The columns that a model describes together: the blocks of a partition, the cliques of a tree."""
-    return tuple(getattr(model, "cliques_", model.partition_))
+    return tuple(model.cliques_ if is_tree(model) else model.partition_)
 
 
 def separators_of(model: Any) -> tuple[Subset, ...]:
     """What the cliques of a tree share; blocks share nothing."""
-    return tuple(getattr(model, "separators_", ()))
+    return tuple(model.separators_ if is_tree(model) else ())
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from sklearn.model_selection import train_test_split
 from isde.arrays import Vector
 from isde.data.checks import as_table
 from isde.errors import ISDEWarning
+from isde.inspection.gains import blocks_of, is_tree
 from isde.solvers import select_partition
 from isde.splits import shuffled
 from isde.structure_estimator import StructureEstimator
 from isde.subsets import Subset
 from isde.tree_density import fit_tree
-from isde.tree_estimator import TreeISDE
 
 MOST_ROWS = 50_000
 """Of which four fifths fit and the others score."""
@@ -67,10 +67,10 @@ def held_out(model: StructureEstimator, X: Any, *, share: float = 0.2, random_st
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ISDEWarning)  # said when the model was fitted
-        is_tree = isinstance(model, TreeISDE)
-        partition = select_partition(model.subset_scores_).partition if is_tree else model.partition_
+        overlap = is_tree(model)
+        partition = select_partition(model.subset_scores_).partition if overlap else model.partition_
         blocks, independence = log_densities(partition), log_densities(alone)
-        tree = log_densities(model.cliques_) if is_tree else None
+        tree = log_densities(blocks_of(model)) if overlap else None
     means = float(blocks.mean()), float(independence.mean())
     found = HeldOut(len(fit), len(score), *means, *_mean_and_error(blocks - independence))
     if tree is None:

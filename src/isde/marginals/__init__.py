@@ -1,39 +1,61 @@
 """Families of marginal densities, by name or by example: one line here for each, and one file.
 
-Their names on the command line, in the docs and in the tests follow from here. A family is imported when it is asked
-for: their names alone should cost nothing.
+Their names on the command line and in the tests follow from here, with what is said of them, and so does the table in
+docs/marginals.md (`make tables`). A family is imported when it is asked for: their names alone should cost nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from isde.marginals.marginal import Marginal
 
 DEFAULT_MARGINAL = "copula+stack"
 
+
+class Family(NamedTuple):
+    """A line of the registry."""
+
+    about: str
+    steps: tuple[str, ...]
+    """What scores subsets, and, where that is something else, what fits blocks; each is built by `with_options`."""
+
+
+class Kind(NamedTuple):
+    """Of fitted blocks."""
+
+    about: str
+    place: str
+
+
 FAMILIES = {
-    "copula+stack": ("copula:CopulaScorer", "scales:ScalesStack"),
-    "copula": ("copula:CopulaScorer", "scales:CopulaStack"),
-    "kde": ("kde:KDEMarginal",),
-    "kde+stack": ("kde:KDEMarginal", "stack:StackMarginal"),
-    "stack": ("stack:StackMarginal",),
-    "gaussian": ("gaussian:GaussianMarginal",),
-    "gaussian-zero-mean": ("gaussian:ZeroMeanGaussian",),
+    "copula+stack": Family(
+        "subsets by ranks; blocks by stacks, of the data and of their normal scores",
+        ("copula:CopulaScorer", "scales:ScalesStack"),
+    ),
+    "copula": Family(
+        "subsets by ranks; blocks by stacks of their normal scores", ("copula:CopulaScorer", "scales:CopulaStack")
+    ),
+    "kde": Family("Gaussian kernels, bandwidth by cross-validation: the paper's", ("kde:KDEMarginal",)),
+    "kde+stack": Family("subsets by kernels; blocks by stacks", ("kde:KDEMarginal", "stack:StackMarginal")),
+    "stack": Family(
+        "kernels of several bandwidths and Gaussian mixtures, by held-out likelihood", ("stack:StackMarginal",)
+    ),
+    "gaussian": Family("Gaussians", ("gaussian:GaussianMarginal",)),
+    "gaussian-zero-mean": Family("Gaussians of mean zero, as in the paper", ("gaussian:ZeroMeanGaussian",)),
 }
-"""What scores subsets, and, where that is something else, what fits blocks; each is built by `with_options`."""
 
 FITTED_KINDS = {
-    "kde": "kde:KDEBlock",
-    "gaussian": "gaussian:GaussianBlock",
-    "gaussian-mixture": "mixture:MixtureBlock",
-    "stack": "stack:StackBlock",
-    "copula": "scales:CopulaBlock",
-    "two-scales": "scales:ScalesBlock",
-    "tree": "tree:TreeBlock",
+    "kde": Kind("Gaussian kernels of one bandwidth", "kde:KDEBlock"),
+    "gaussian": Kind("Gaussian", "gaussian:GaussianBlock"),
+    "gaussian-mixture": Kind("mixture of Gaussians", "mixture:MixtureBlock"),
+    "stack": Kind("stack of kernels and Gaussian mixtures", "stack:StackBlock"),
+    "copula": Kind("stack on the scale of normal scores", "scales:CopulaBlock"),
+    "two-scales": Kind("stacks on two scales, the data's own and that of normal scores", "scales:ScalesBlock"),
+    "tree": Kind("kernels of pairs of columns along a tree", "tree:TreeBlock"),
 }
 """Fitted blocks that can be saved and loaded, by what their files call them."""
 
@@ -42,7 +64,7 @@ MARGINAL_NAMES = tuple(FAMILIES)
 
 def fitted_kind(kind: str) -> Any:
     """The class of a saved block."""
-    return _imported(FITTED_KINDS[kind])
+    return _imported(FITTED_KINDS[kind].place)
 
 
 def resolve_marginal(marginal: Any, *, bandwidths: Sequence[float] | None = None, cv: int = 5) -> Marginal:
@@ -70,7 +92,7 @@ def _named(name: str, bandwidths: Sequence[float] | None, cv: int) -> Marginal:
             f"marginal={name!r} is unknown: use {', '.join(map(repr, FAMILIES))}, "
             "an estimator with fit and score_samples, or a list of these."
         )
-    steps = [_imported(place).with_options(bandwidths, cv) for place in FAMILIES[name]]
+    steps = [_imported(place).with_options(bandwidths, cv) for place in FAMILIES[name].steps]
     family: Marginal = steps[0] if len(steps) == 1 else _imported("two_step:TwoStepMarginal")(*steps)
     return family
 

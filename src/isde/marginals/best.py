@@ -1,4 +1,4 @@
-"""Several families, of which each subset takes the one that scores best (`score_tables`), and each block its best."""
+"""Several families, of which each subset takes the one that scores best (`joined_tables`), and each block its best."""
 
 from __future__ import annotations
 

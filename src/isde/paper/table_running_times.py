@@ -15,7 +15,8 @@ from isde.marginals.kde import KDEBlock
 from isde.paper.item import Finding, Item, Outcome, Results, Row, Settings, Step, rng_for
 from isde.paper.timing import min_seconds, uniform_scores
 from isde.paper.wording import joined, short
-from isde.score_tables import expected_cost
+from isde.score_costs import expected_cost
+from isde.score_tasks import SplitRows
 from isde.scoring import score_subsets
 from isde.solvers import select_partition
 from isde.subsets import SubsetFamily
@@ -164,7 +165,7 @@ def slice_within(X: Matrix, k: int, most: float, jobs: int | None) -> int:
     d, half = X.shape[1], len(X) // 2
     subsets, halves = SubsetFamily(d, k), (np.arange(half), np.arange(half, len(X)))
     kernels = resolve_marginal("kde", bandwidths=PAPER_GRID.tolist())
-    expected, _memory = expected_cost(kernels, X, [halves], subsets, jobs)
+    expected, _memory = expected_cost(SplitRows(kernels, X, [halves]), subsets, jobs)
     if expected <= most:
         return d
     each = expected / len(subsets)

@@ -25,6 +25,7 @@ from isde.inspection import (
     group_gains,
     held_out,
     hierarchy,
+    is_tree,
     least_correlation,
     notes,
     pair_gains,
@@ -36,6 +37,7 @@ from isde.inspection.hierarchy import correlation_worth
 from isde.inspection.shapes import MASSES, QUANTILES
 from isde.partitions import count_partitions
 from isde.screening import in_words_of_search
+from isde.tree_stability import TreeStability
 
 MOST_PAIRS = 6
 """Pictures of a block: of more pairs, those that gain most."""
@@ -69,7 +71,7 @@ def report_numbers(
             "isde": __version__,
             "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "estimator": type(model).__name__,
-            "structure": "tree" if hasattr(model, "cliques_") else "blocks",
+            "structure": "tree" if is_tree(model) else "blocks",
             "data": known.get("data"),
             "columns": list(model.density_.names),
             "n_blocks": len(blocks_of(model)),
@@ -132,8 +134,7 @@ def _groups(model: Any) -> list[dict[str, Any]]:
 
 def _hangs_on(model: Any) -> list[dict[str, Any]]:
     """In a tree, which clique hangs on which, and by which columns; blocks hang on nothing."""
-    blocks, tree = blocks_of(model), getattr(model.density_, "tree", None)
-    parents = tree.parents if tree is not None and hasattr(model, "cliques_") else ()
+    blocks, parents = blocks_of(model), model.density_.tree.parents if is_tree(model) else ()
     return [
         {
             "block": i,
@@ -218,16 +219,14 @@ def _proof(model: Any) -> dict[str, Any]:
         "objective": found.objective,
         "bound": found.bound,
         "proof": found.proof,
-        "rank": getattr(found, "rank", 1),  # a tree has none: it is the best that was found
+        "rank": found.rank,
         "solver": found.solver,
         "independence": alone,
         "gain": math.fsum(group_gains(model)),
         "n_subsets": len(scores),
         "search": None if scores.is_exhaustive else in_words_of_search(scores),
         # A string: the number may be larger than any that a reader of JSON knows.
-        "n_partitions": None
-        if hasattr(model, "cliques_")
-        else str(count_partitions(scores.n_columns, scores.max_block_size)),
+        "n_partitions": None if is_tree(model) else str(count_partitions(scores.n_columns, scores.max_block_size)),
     }
 
 
@@ -257,7 +256,7 @@ def _held_out(model: Any, rows: Any, known: Mapping[str, Any]) -> dict[str, Any]
     """As the run has it, or from the rows; None where neither is there, or too few rows are."""
     if known.get("held_out") is not None:
         return dict(known["held_out"])
-    if rows is None or not hasattr(model, "cv"):
+    if rows is None:
         return None
     try:
         return asdict(held_out(model, rows))
@@ -274,7 +273,7 @@ def _low_rows(model: Any, rows: Any) -> dict[str, Any]:
 def _stability(found: Any) -> dict[str, Any]:
     """Of blocks; of a tree, how often two columns share a clique and how often the same tree comes again."""
     shared = {"n_resamples": len(found.gains), "n_null": len(found.noise), "together": _rounded(found.together)}
-    if hasattr(found, "tree"):
+    if isinstance(found, TreeStability):
         names, cliques = found.names, zip(found.tree.cliques, found.clique_confidence, strict=True)
         blocks = [
             {"columns": [names[c] for c in clique], "in_resamples": share, "p_value": None} for clique, share in cliques
@@ -311,14 +310,14 @@ def _comparison(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _warnings(model: Any, known: Mapping[str, Any]) -> list[str]:
     """What the fit said, and what a reader should know; each once."""
-    record = getattr(model, "fit_record_", None)
+    record = model.fit_record_
     said = record.warnings if record is not None else (known.get("fit") or {}).get("warnings", ())
     return list(dict.fromkeys([*said, *notes(model)]))
 
 
 def _fit(model: Any, rows: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     """What was fitted and how: as remembered by the model, else by its run, else as far as it can be told."""
-    record = getattr(model, "fit_record_", None)
+    record = model.fit_record_
     remembered = asdict(record) if record is not None else dict(known.get("fit") or {})
     found = {
         "n_rows": remembered.get("n_rows", known.get("n_rows")),

@@ -7,6 +7,7 @@ from pathlib import PureWindowsPath
 from typing import Any
 
 from isde.data.words import in_braces, some
+from isde.marginals import FITTED_KINDS
 
 UNKNOWN = "–"
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -24,13 +25,8 @@ PROOFS = {
     "not proved": "not proved",
 }
 
-FAMILIES = {
-    "kde": "Gaussian kernels of one bandwidth",
-    "stack": "stack of kernels and Gaussian mixtures",
-    "copula": "stack on the scale of normal scores",
-    "two-scales": "stacks on two scales, the data's own and that of normal scores",
-    "gaussian": "Gaussian",
-}
+FAMILIES = {kind: line.about for kind, line in FITTED_KINDS.items()}
+"""What fitted blocks are, in words."""
 
 
 def nats(value: float | None, digits: int = 4) -> str:
