@@ -19,7 +19,7 @@ import oracles
 from isde import ISDE, SubsetScores, best_partitions, select_partition, worst_partitions
 from isde import chance as chance_module
 from isde.archive import write_archive
-from isde.chance import Chance, _kinds, all_margins, draw_chance
+from isde.chance import Chance, Shape, _kinds, all_margins, draw_chance
 from isde.errors import InputError, ISDEWarning
 from isde.marginals import resolve_marginal
 from isde.marginals.copula import CopulaScorer
@@ -335,7 +335,8 @@ def test_tables_cost_no_more_than_the_data_or_twenty_seconds(d, k, n, split, mon
     asked = []
     monkeypatch.setattr(chance_module, "_draw_once", lambda *arguments: asked.append(arguments))
     drawn_by(CopulaScorer(), split, d, k, n)
-    ((_, _, shared, max_size, rows, drawn, width, n_tables, _),) = asked
+    ((_, shape, n_tables, _),) = asked
+    shared, rows, width = shape.shared, shape.n_rows, shape.n_columns
     assert shared == (split == "structure" and n == 3000)
 
     def products(n_rows, n_columns):
@@ -344,7 +345,7 @@ def test_tables_cost_no_more_than_the_data_or_twenty_seconds(d, k, n, split, mon
         fit, searches = int(share * n_rows), 2 if shared else n_splits  # ten of twenty search, each by a fifth
         return (searches * 6 * fit * fit + n_splits * (fit * (n_rows - fit) + 1e5)) * subsets
 
-    assert (max_size, rows, drawn) == (k, min(n, 300) // 60 * 60, rows)
+    assert (shape.max_size, rows, shape.drawn_rows) == (k, min(n, 300) // 60 * 60, rows)
     assert d <= width <= max(d, COLUMNS)
     assert 1 <= n_tables <= TABLES
     own = products(n, d) + 1e9 * d
@@ -365,18 +366,19 @@ def test_where_splits_draw_their_own_rows_those_of_chance_do_too(n, drawn, monke
     monkeypatch.setattr(chance_module, "ROWS", (60,))
     splits = draw_splits(resolve_split("turned", 0), np.zeros((n, 2)), 10_000)
     draw_chance(CopulaScorer(), "turned", splits, SubsetFamily(2, 2), n, 1, max_split_rows=10_000)
-    assert asked[0][2:6] == (True, 2, 60, drawn)  # they share what is tuned, as those of the data do
-    table = chance_module._draw_table("turned", True, 2, 60, drawn, 2, 0)
+    shape = asked[0][1]
+    assert shape == Shape("turned", True, 2, 60, drawn, 2)  # they share what is tuned, as those of the data do
+    table = chance_module._draw_table(shape, 0)
     assert table.X.shape == (drawn, 2)
     assert {(len(fit), len(score)) for fit, score in table.splits} == {(27, 12)}
 
 
 @pytest.mark.parametrize(("d", "k"), [(120, 3), (50, 4), (30, 5)])
 def test_the_default_alpha_can_be_told_however_many_subsets(d, k, monkeypatch, as_by_default):
-    def draw(scorer, split, shared, max_size, n_rows, drawn_rows, n_columns, n_tables, n_jobs):
-        kinds = _kinds(SubsetFamily(n_columns, max_size))
+    def draw(scorer, shape, n_tables, n_jobs):
+        kinds = _kinds(shape.subsets)
         pools = [[np.zeros(n_tables * len(kind)) for kind in of_size] for of_size in kinds]
-        return Chance(n_tables, n_rows, n_rows, n_columns, (pools, pools, pools))
+        return Chance(n_tables, shape.n_rows, shape.n_rows, shape.n_columns, (pools, pools, pools))
 
     monkeypatch.setattr(chance_module, "_draw_once", draw)
     assert drawn_by(CopulaScorer(), None, d, k, 200).smallest_alpha(SubsetFamily(d, k)) <= 0.05

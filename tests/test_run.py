@@ -306,3 +306,9 @@ def test_there_are_as_many_threads_as_have_room(monkeypatch, left, n):
     assert LocalExecutor(4).n_workers == n
     with executors.workers(4) as run:
         assert list(run(divmod, [(7, 2)])) == [(3, 1)]
+
+
+def test_no_workers_at_all_are_refused_in_words_that_name_the_parameter(table):
+    X, splits = table
+    with pytest.raises(ValueError, match=r"n_jobs=0 is no number of workers: give 1 or more, or -1 for all cores\."):
+        score_models(SplitRows(resolve_marginal("gaussian"), X, splits), SUBSETS, tuple("abcd"), How(0))

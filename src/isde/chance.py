@@ -168,10 +168,10 @@ def draw_chance(
     costs = {width: part * len(SubsetFamily(width, largest)) for width in widths}
     width = next((w for w in widths if TABLES * costs[w] <= affordable), narrowest)
     n_tables = int(np.clip(affordable / costs[width], 1, TABLES))
-    shape = (scorer, split, shared, largest, rows, drawn_rows, width, n_tables, n_jobs)
-    if store is not None:
-        return _draw(*shape, store)
-    return _draw_once(*shape) if named else _draw(*shape)
+    shape = Shape(split, shared, largest, rows, drawn_rows, width)
+    if store is not None or not named:
+        return _draw(scorer, shape, n_tables, n_jobs, store)
+    return _draw_once(scorer, shape, n_tables, n_jobs)
 
 
 def _work(splits: Sequence[Split], shared: bool) -> float:
@@ -180,6 +180,22 @@ def _work(splits: Sequence[Split], shared: bool) -> float:
     n_searches = TUNED_SPLITS * TUNED_SHARE if shared else len(splits)
     search = 6 * n_fit * n_fit * n_searches
     return float(search + sum(len(fit) * len(score) + OVERHEAD for fit, score in splits))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of a table without structure: tables of one shape differ by their seed alone."""
+
+    split: Any
+    shared: bool  # whether splits share what is tuned
+    max_size: int  # of subsets
+    n_rows: int  # of which a split is one
+    drawn_rows: int  # as many, or more where splits draw their own
+    n_columns: int
+
+    @property
+    def subsets(self) -> SubsetFamily:
+        return SubsetFamily(self.n_columns, self.max_size)
 
 
 @dataclass(frozen=True)
@@ -200,24 +216,12 @@ class DrawnTable(FrozenArrays):
         return f"{self.max_size}-{self.most}-{'shared-' if self.shared else ''}{digest.hexdigest()}"
 
 
-def _draw(
-    scorer: SubsetScorer,
-    split: Any,
-    shared: bool,
-    max_size: int,
-    n_rows: int,
-    drawn_rows: int,
-    n_columns: int,
-    n_tables: int,
-    n_jobs: int | None,
-    store: Store | None = None,
-) -> Chance:
-    subsets = SubsetFamily(n_columns, max_size)
+def _draw(scorer: SubsetScorer, shape: Shape, n_tables: int, n_jobs: int | None, store: Store | None = None) -> Chance:
+    subsets = shape.subsets
     # As wide as the data: alpha is shared by all subsets of a size, and no smaller margin is ever looked at.
-    most = max(RANK, n_tables) if n_columns > COLUMNS else None
+    most = max(RANK, n_tables) if shape.n_columns > COLUMNS else None
     # Splits are drawn one after the other: a splitter may draw from a generator of its own.
-    shape = split, shared, max_size, n_rows, drawn_rows, n_columns
-    drawn = [_draw_table(*shape, seed, most) for seed in range(n_tables)]
+    drawn = [_draw_table(shape, seed, most) for seed in range(n_tables)]
     found = _score_tables(scorer, drawn, n_jobs, MemoryStore() if store is None else store)
     kinds = _kinds(subsets)
     margins = tuple(
@@ -226,7 +230,7 @@ def _draw(
     )
     counts = None if most is None else tuple(tuple(n_tables * len(own) for own in of_size) for of_size in kinds)
     scored = np.unique(np.concatenate([score for _, score in drawn[0].splits]))
-    return Chance(n_tables, n_rows, min(len(scored), n_rows), n_columns, margins, counts)
+    return Chance(n_tables, shape.n_rows, min(len(scored), shape.n_rows), shape.n_columns, margins, counts)
 
 
 def _score_tables(
@@ -291,20 +295,12 @@ _draw_once: Callable[..., Chance] = lru_cache(maxsize=64)(_draw)
 """Chance is the same for all tables of a shape."""
 
 
-def _draw_table(
-    split: Any,
-    shared: bool,
-    max_size: int,
-    n_rows: int,
-    drawn_rows: int,
-    n_columns: int,
-    seed: int,
-    most: int | None = None,
-) -> DrawnTable:
-    rng, group = np.random.default_rng(seed), _groups(n_columns, max_size)
-    common = rng.standard_normal((drawn_rows, group[-1] + 1))[:, group]
+def _draw_table(shape: Shape, seed: int, most: int | None = None) -> DrawnTable:
+    rng, group = np.random.default_rng(seed), _groups(shape.n_columns, shape.max_size)
+    common = rng.standard_normal((shape.drawn_rows, group[-1] + 1))[:, group]
     X = np.sqrt(WITHIN_GROUPS) * common + np.sqrt(1 - WITHIN_GROUPS) * rng.standard_normal(common.shape)
-    return DrawnTable(X, tuple(draw_splits(resolve_split(split, seed), X, n_rows)), shared, max_size, most)
+    splits = draw_splits(resolve_split(shape.split, seed), X, shape.n_rows)
+    return DrawnTable(X, tuple(splits), shape.shared, shape.max_size, most)
 
 
 def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScores:

@@ -163,6 +163,8 @@ def n_threads(n_jobs: int | None) -> int:
 
     A thread that finds no room for itself may never begin, and whoever started it waits for ever.
     """
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 is no number of workers: give 1 or more, or -1 for all cores.")
     asked, left = effective_n_jobs(n_jobs), address_space_left()
     return asked if left is None else max(1, min(asked, left // THREAD_BYTES))
 

@@ -5,10 +5,9 @@ Nothing is imported before it is asked for, as in `isde.solvers.registry`.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from isde.solvers.registry import AUTO
+from isde.solvers.registry import Registry
 
 if TYPE_CHECKING:
     from isde.tree_solvers import annealing, dynamic, forest, milp
@@ -24,28 +23,6 @@ SOLVERS = {
     "annealing": "isde.tree_solvers.annealing",
 }
 
-TREE_SOLVER_NAMES = (AUTO, *SOLVERS)
-
-
-def check_tree_solver(name: str) -> None:
-    """Raise, naming the solvers there are, for a name that is none."""
-    if name not in TREE_SOLVER_NAMES:
-        raise ValueError(f"solver={name!r} is unknown: use {', '.join(map(repr, TREE_SOLVER_NAMES))}.")
-
-
-def solver_named(name: str) -> TreeSolver:
-    """The solver behind a line of the registry."""
-    return cast("TreeSolver", import_module(SOLVERS[name]))
-
-
-def choose(name: str, task: TreeTask) -> str:
-    """The solver asked for by name, if it takes the task; for "auto" the cheapest one that does."""
-    check_tree_solver(name)
-    if name != AUTO and (reason := solver_named(name).refusal(task)) is not None:
-        raise ValueError(f"solver={name!r} {reason}: use solver={_cheapest(task)!r}.")
-    return _cheapest(task) if name == AUTO else name
-
-
-def _cheapest(task: TreeTask) -> str:
-    by_cost = sorted(SOLVERS, key=lambda name: solver_named(name).steps(task))
-    return next(name for name in by_cost if solver_named(name).refusal(task) is None)
+_registry: Registry[TreeSolver, TreeTask] = Registry(SOLVERS)
+TREE_SOLVER_NAMES, check_tree_solver = _registry.names, _registry.check
+solver_named, choose = _registry.named, _registry.choose
