@@ -324,6 +324,11 @@ def reseal(path, **replaced):
         ("density.shift", lambda shift: shift[:1], "has the shape"),
         ("density.block0.covariance", lambda matrix: -matrix, "covariances, symmetric and positive definite"),
         ("density.block0.covariance", np.triu, "covariances, symmetric and positive definite"),
+        (
+            "density.block0.covariance",
+            lambda matrix: matrix[0, 0] * np.array([[1, 1], [1, 1 + 1e-15]]),  # positive definite to the last digit
+            "covariances, symmetric and positive definite",
+        ),
         ("density.block0.mean", lambda mean: mean * 1e200, "'mean' must hold numbers of at most 1e.150"),
         ("scores.scores", lambda scores: scores * np.nan, "'scores' must hold scores"),
         ("scores.scores", lambda scores: scores[:-1], "has the shape"),

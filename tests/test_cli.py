@@ -749,6 +749,7 @@ def test_a_stopped_command_says_so_by_its_exit_code(data, monkeypatch):
     [
         (MemoryError("Unable to allocate 155. GiB"), 5),
         (OSError(errno.ENOSPC, "No space left on device"), 5),
+        (OSError(errno.EFBIG, "File too large"), 5),
         (OSError(errno.ENOENT, "No such file or directory"), 1),
         (InputError("no"), 2),
         (TypeError("no"), 2),
@@ -765,6 +766,18 @@ def test_every_family_of_errors_has_its_exit_code(data, monkeypatch, error, code
 
     monkeypatch.setattr(ISDE, "fit", fail)
     refusal(call("fit", data), code)
+
+
+@pytest.mark.parametrize(
+    ("file", "what"), [("graph.svg", "graph.svg"), (None, "what is printed, or for a temporary file")]
+)
+def test_a_full_disk_is_a_sentence_that_says_of_what(data, monkeypatch, file, what):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", file)
+
+    monkeypatch.setattr(ISDE, "fit", fail)
+    said = f"There is no room for {what} (No space left on device): make room, or write somewhere else."
+    assert said in refusal(call("fit", data), 5)
 
 
 def test_the_table_of_exit_codes_in_the_docs_is_that_of_the_program():

@@ -196,6 +196,43 @@ def test_a_lost_scheduler_ends_the_run_which_goes_on_elsewhere(tmp_path):
     assert re.search(rf"of the subsets were scored before \({kept} of [\d,]+ chunks\)", again.stderr)
 
 
+PATIENCE_SECONDS = 10.0
+"""For processes to be gone that were killed; Ray's own stay for half a minute where nobody ends them."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(("where", "needs"), [("local", "distributed"), ("ray", "ray")])
+def test_a_stopped_run_leaves_no_process_of_its_cluster_and_one_word(tmp_path, where, needs, number):
+    pytest.importorskip(needs, reason=f"{needs} is not installed")
+    names, rows = "abcdefghijkl", np.random.default_rng(0).normal(size=(400, 12))
+    np.savetxt(tmp_path / "data.csv", rows, delimiter=",", header=",".join(names), comments="")
+    fit = [sys.executable, "-m", "isde", "fit", "data.csv", "-o", "run", "-k", "2"]
+    environment = os.environ | {"PYTHONPATH": str(Path(isde.__file__).parents[1])}
+    said = tmp_path / "said"  # no pipe: its end would wait for whoever is left
+    with said.open("w") as file:
+        run = subprocess.Popen(
+            [*fit, "--cluster", where, "--jobs", "2"], cwd=tmp_path, env=environment, start_new_session=True,
+            stdout=file, stderr=file,
+        )  # fmt: skip
+    log = tmp_path / "run" / LOG_FILE
+    while run.poll() is None and not (log.exists() and len(read_frames(log)[0]) >= 1):
+        time.sleep(0.05)
+    time.sleep(1)  # Ray's own processes have begun
+    run.send_signal(number)
+    assert run.wait(60) == 128 + number, said.read_text()
+    assert re.search(r"splits\n(Measuring.*\n)?\nStopped\.\n$", said.read_text()), said.read_text()
+    ends = time.monotonic() + PATIENCE_SECONDS
+    while left := _session_of(run.pid):
+        assert time.monotonic() < ends, left
+        time.sleep(0.1)
+
+
+def _session_of(pid):
+    """Processes that were started by one, as the system has them."""
+    found = subprocess.run(["ps", "-o", "args=", "-g", str(pid)], capture_output=True, text=True, check=False)
+    return found.stdout.splitlines()
+
+
 def test_a_cluster_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(clusters, "find_spec", lambda name: None)
     for where, extra in (("local", "dask"), ("tcp://a:1", "dask"), ("ray", "ray")):

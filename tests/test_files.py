@@ -1,5 +1,6 @@
 """Writing: whole or not at all, whatever fails and when."""
 
+import errno
 import os
 import stat
 import sys
@@ -19,6 +20,19 @@ def fill(folder):
         (staging / "inner").mkdir()
         (staging / "inner" / "a").write_text("new")
         (staging / "b").write_text("new")
+
+
+def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with (
+        pytest.raises(OSError, match=r"No space left on device: .*table\.csv"),
+        whole_file(tmp_path / "table.csv") as f,
+    ):
+        f.write(b"some")
+    assert tree(tmp_path) == {}
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):

@@ -5,6 +5,8 @@ import io
 import os
 import subprocess
 import sys
+import unicodedata
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -75,6 +77,17 @@ def test_nothing_is_named_after_a_column(run):
     folder, _ = run
     kept = ["lock", "manifest.json", "model.isde", "scores.log", "summary.json"]
     assert sorted(path.name for path in (folder / "run").iterdir()) == kept
+
+
+@pytest.mark.parametrize("kind", ["dot", "graphml", "svg"])
+def test_no_code_reaches_a_graph_and_its_figure_is_xml(run, tmp_path, kind):
+    folder, _ = run
+    result = call("graph", folder / "run", "-o", tmp_path / f"graph.{kind}")
+    text = (tmp_path / f"graph.{kind}").read_text(encoding="utf-8")
+    assert not [letter for letter in text if unicodedata.category(letter) == "Cc" and letter not in "\t\n"]
+    assert "Glyph" not in result.stderr  # no font has a code
+    if kind != "dot":
+        ElementTree.fromstring(text)
 
 
 def test_rows_drawn_are_scored_under_the_same_names_and_no_cell_is_a_formula(run, tmp_path):

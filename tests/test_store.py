@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -343,6 +344,24 @@ def assert_close(one, other):
     """Subsets of larger blocks are other sums of the same float32 products when they are scored by themselves."""
     np.testing.assert_allclose(one.subset_scores_.scores, other.subset_scores_.scores, rtol=0, atol=1e-6)
     assert one.partition_ == other.partition_
+
+
+def test_a_disk_without_room_for_a_lock_leaves_no_folder(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(ResourceError, match=r"run cannot be written \(No space left"), hold(tmp_path / "some" / "run"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_removed_meanwhile_is_said_in_a_sentence(tmp_path):
+    with run_folder(tmp_path / "run") as run, run.store({}, 2, ["one"], None) as store:
+        store.put("a", ChunkScores.without_bandwidths(np.arange(3), np.arange(3.0)))
+        shutil.rmtree(tmp_path / "run")
+        with pytest.raises(ResourceError, match=r"scores\.log cannot be read any more \(No such file"):
+            store.get("a")
 
 
 @pytest.mark.parametrize(("d", "k", "above"), [(5, 4, 2), (9, 5, 2), (26, 4, 3), (30, 3, 1), (7, 7, 6), (13, 4, 1)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from isde import ISDE, SubsetScores, TreeISDE
-from isde.errors import InputError
+from isde.errors import InputError, printable
 from isde.plots.graph import GraphDisplay, layout
 from isde.subsets import SubsetFamily
 from isde.tree_export import to_dot, to_graphml
@@ -196,7 +196,7 @@ def test_a_tree_is_drawn_with_a_line_for_each_edge(tmp_path):
     names = (*HOSTILE[:3], "größe", "e", "f")
     display = GraphDisplay(tree, names, edge_gains(random_table(6, 3), tree)).plot(figure.subplots())
     assert len(display.ax_.lines) == len(HOUSE)
-    assert [text.get_text() for text in display.ax_.texts[-6:]] == list(names)
+    assert [text.get_text() for text in display.ax_.texts[-6:]] == [printable(name) for name in names]
     widths = [line.get_linewidth() for line in display.ax_.lines]
     assert max(widths) == 6.0
     for (a, b), line in zip(tree.edges, display.ax_.lines, strict=True):

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 FARTHEST = 1e150
 """Squares of larger numbers, and inverse squares of widths below its inverse, would leave float64."""
 
+LEAST_PIVOT = 1e-13
+"""Of a variance, what other columns leave of it: of less, rounding makes nothing, and a density has no digit."""
+
 ROUNDING = 1e-9
 """By which weights may miss a sum of 1, and covariances their mirror image: sums of float64 carry less."""
 
@@ -104,9 +107,10 @@ def _are_covariances(array: NDArray[Any]) -> bool:
     if not (np.abs(array - np.swapaxes(array, -1, -2)) <= ROUNDING * unit).all():
         return False
     try:
-        return bool((_pivots(array) >= 1 / FARTHEST).all())
+        pivots = _pivots(array)
     except np.linalg.LinAlgError:
         return False
+    return bool(((pivots >= 1 / FARTHEST) & (pivots**2 >= LEAST_PIVOT * variances)).all())
 
 
 def _pivots(covariances: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import IO
 
 from isde.errors import InputError, first_line
+
+NO_ROOM = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}
+"""What a system says where a disk is full, or a file may not grow."""
 
 SPECIAL = (
     (stat.S_ISFIFO, "a pipe"),
@@ -49,8 +53,10 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # a full disk does not say of what
         raise
     finally:
         _unfinished.discard(Path(name))

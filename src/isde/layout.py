@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin
 
+from isde.errors import printable
 from isde.subsets import Subset
 
 LETTER, LINE, MARGIN, GAP, HEAD = 7.3, 15.0, 12.0, 14.0, 24.0
@@ -54,11 +55,12 @@ class Diagram:
 
 
 def short(name: str, letters: int = MOST_LETTERS) -> str:
-    """A name that fits.
+    """A name that fits, without control codes: no font has them, and a drawing as XML may not.
 
-    >>> short("temperature_of_the_room"), short("CD4")
-    ('temperature_of_…', 'CD4')
+    >>> short("temperature_of_the_room"), short("CD4"), short("a\\x1b")
+    ('temperature_of_…', 'CD4', 'a\\\\x1b')
     """
+    name = printable(name)
     return name if len(name) <= letters else name[: letters - 1] + "…"
 
 

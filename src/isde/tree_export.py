@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from isde.errors import InputError
+from isde.errors import InputError, printable
 from isde.files import whole_file
 from isde.tree_gains import EdgeGain
 from isde.trees import Tree
@@ -22,8 +22,8 @@ NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
 NUMBERS = ("gain", "error", "chance", "pair_gain")
 """Of an edge, in the words of `EdgeGain`; `given` comes beside them, as names."""
 
-NOT_IN_XML = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-"""What XML cannot hold, and carriage returns, which its readers turn into line ends."""
+NOT_IN_XML = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""What XML cannot hold, other codes that a terminal obeys, and carriage returns, of which readers make line ends."""
 
 
 def to_graphml(path: str | Path, tree: Tree, names: Sequence[str], gains: Sequence[EdgeGain] = ()) -> None:
@@ -82,13 +82,13 @@ def _data(parent: ElementTree.Element, key: str, text: str) -> None:
 
 
 def _quoted(text: str) -> str:
-    """A string of Graphviz, in which backslashes and quotes stand for themselves.
+    """A string of Graphviz, in which backslashes and quotes stand for themselves, and other codes for their escapes.
 
     >>> print(_quoted('a "b" \\\\c'))
     "a \\"b\\" \\\\c"
     """
-    plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
-    return f'"{plain.replace(chr(0), "")}"'
+    lines = [printable(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n")]
+    return '"' + "\\n".join(lines) + '"'
 
 
 def check_place(path: Path) -> None:

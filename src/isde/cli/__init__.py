@@ -23,6 +23,7 @@ from isde.cli.output import echo
 from isde.cli.progress import BarReporter
 from isde.cli.signals import leave_at_once, stopped_by_signals
 from isde.errors import ISDEError, PartialWarning
+from isde.files import NO_ROOM
 from isde.progress import reporting
 
 COMMANDS = {
@@ -106,6 +107,9 @@ def _sentence(error: Exception) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError):
         return f"There is not enough memory ({text}): use fewer columns, a smaller max_block_size= or fewer n_jobs=."
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        what = error.filename or "what is printed, or for a temporary file"
+        return f"There is no room for {what} ({error.strerror}): make room, or write somewhere else."
     return text if expected else f"{type(error).__name__}: {text} (run again with --debug to see where)"
 
 

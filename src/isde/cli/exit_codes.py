@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 from isde.errors import CheckpointError, ClusterError, ResourceError
+from isde.files import NO_ROOM
 
 PARTIAL = 3
 STOPPED = INTERRUPTED, TERMINATED = 130, 143
@@ -24,7 +25,7 @@ EXIT_CODES = {
 }
 """What each means, and the errors and warnings of Python that stand for it."""
 
-MACHINE = {errno.ENOSPC, errno.EROFS, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)}
+MACHINE = NO_ROOM | {errno.EROFS, errno.EIO}
 
 
 def exit_code(error: Exception) -> int:

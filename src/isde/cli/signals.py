@@ -14,7 +14,8 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -25,6 +26,9 @@ GRACE_SECONDS = 0.5
 
 SHOW_CURSOR = "\033[?25h"
 
+TIDIES_UP = b"resource_tracker"
+"""The process of `multiprocessing` that removes what others leave, once they have ended, and then ends."""
+
 
 @contextmanager
 def stopped_by_signals() -> Iterator[Callable[[], int]]:
@@ -34,6 +38,7 @@ def stopped_by_signals() -> Iterator[Callable[[], int]]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         heard.append(number)
+        _started.update(_descendants())  # before any of them ends, and what it started is nobody's child
         raise KeyboardInterrupt
 
     def which() -> int:
@@ -79,4 +84,33 @@ def leave_at_once(code: int) -> NoReturn:
     remove_unfinished()
     for child in multiprocessing.active_children():
         child.kill()
+    held: set[int] = set()
+    while more := _descendants() - held:
+        _tell(more, signal.SIGSTOP)  # what is held starts no other
+        held |= more
+    if held | _started:
+        _tell(held | _started, signal.SIGKILL)
     os._exit(code)
+
+
+def _tell(processes: set[int], number: signal.Signals) -> None:
+    for pid in processes:
+        with suppress(OSError):  # it has ended
+            os.kill(pid, number)
+
+
+_started: set[int] = set()
+"""Processes that there were when a signal came."""
+
+
+def _descendants() -> set[int]:
+    """The processes that this one started, and those that they did, where the system tells: a cluster has many."""
+    parents: dict[int, int] = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if TIDIES_UP not in (process / "cmdline").read_bytes():
+                parents[int(process.name)] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {os.getpid()}

@@ -15,6 +15,7 @@ from isde.engine import kernels
 from isde.engine.grid import BandwidthGrid
 from isde.engine.plan import blocks_tile
 from isde.engine.products import BandwidthSearch, RowSet
+from isde.engine.whitening import whitening
 from isde.run.executors import workers
 from isde.splits import Folds
 
@@ -55,7 +56,7 @@ def log_gaussian_sums(
     rows: Matrix, weights: Vector, means: Matrix, covariances: NDArray[np.float64], n_jobs: int | None
 ) -> Vector:
     """log sum_k weights[k] N(row; means[k], covariances[k]) of each row, float64, exact however far the row."""
-    factors = np.linalg.inv(np.linalg.cholesky(covariances))
+    factors = whitening(covariances)
     levels = np.log(weights) + np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     levels -= 0.5 * means.shape[1] * np.log(2 * np.pi)
     gaussians = np.array(means), factors * np.sqrt(0.5 * math.log2(math.e)), levels * math.log2(math.e)

@@ -13,6 +13,7 @@ from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.contents import Layout, check_reach, covariances, places
 from isde.data.checks import check_units
 from isde.engine.jit import loop
+from isde.engine.whitening import whitening
 from isde.errors import InputError
 from isde.marginals.bounds import UNBOUNDED, Bounds, RowsUsed
 from isde.marginals.conditional import given_and_others
@@ -55,9 +56,9 @@ class GaussianBlock(FrozenArrays, SavedBlock, WithoutBandwidth):
         return len(self.mean)
 
     def score_samples(self, X: Matrix, n_jobs: int | None = None) -> Vector:
-        factor = np.linalg.cholesky(self.covariance)
-        whitened = np.linalg.solve(factor, (X - self.mean).T)
-        log_det = 2 * np.log(np.diag(factor)).sum()
+        factor = whitening(self.covariance)
+        whitened = factor @ (X - self.mean).T
+        log_det = -2 * np.log(np.diag(factor)).sum()
         log_density: Vector = -0.5 * ((whitened**2).sum(axis=0) + log_det + len(factor) * np.log(2 * np.pi))
         return log_density
 

@@ -10,6 +10,7 @@ import numpy as np
 from isde.arrays import Matrix
 from isde.data.checks import as_table
 from isde.data.table import columns_of_model
+from isde.errors import printable
 from isde.inspection import BlockShape, PairShape, block_shape, blocks_of
 from isde.inspection.shapes import MASSES
 from isde.plots.common import BEST, BOX, EDGE, FAINT, plain, require_matplotlib
@@ -94,7 +95,7 @@ class BlockDensityDisplay:
             ax.hist(self.rows[:, 0], bins=40, density=True, range=(column.points[0], column.points[-1]), color=BOX)
         (self.line_,) = ax.plot(column.points, column.density, color=EDGE, linewidth=1.6)
         ax.set_ylim(bottom=0)
-        ax.set_xlabel(column.name, parse_math=False)
+        ax.set_xlabel(printable(column.name), parse_math=False)
         ax.set_ylabel("density")
         plain(ax)
 
@@ -108,8 +109,8 @@ class BlockDensityDisplay:
         self.contours_.append(found)
         ax.set_xlim(pair.x[0], pair.x[-1])
         ax.set_ylim(pair.y[0], pair.y[-1])
-        ax.set_xlabel(pair.names[0], parse_math=False)
-        ax.set_ylabel(pair.names[1], parse_math=False)
+        ax.set_xlabel(printable(pair.names[0]), parse_math=False)
+        ax.set_ylabel(printable(pair.names[1]), parse_math=False)
         ax.set_title(" ".join(f"{mass:.0%}" for mass in MASSES), fontsize=7.5, color=EDGE)
         plain(ax, grid=None)
 
@@ -172,9 +173,9 @@ class SamplesDisplay:
             (points,) = one.plot(*values.T, ".", color=colour, markersize=3, alpha=0.5)
             self.points_.append(points)
             one.set_title(title, fontsize=10)
-            one.set_xlabel(self.names[0], parse_math=False)
+            one.set_xlabel(printable(self.names[0]), parse_math=False)
             plain(one, grid=None)
-        left.set_ylabel(self.names[1], parse_math=False)
+        left.set_ylabel(printable(self.names[1]), parse_math=False)
         self.axes_, self.figure_ = [left, right], left.figure
         return self
 

@@ -10,6 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from isde.arrays import Matrix
+from isde.errors import printable
 from isde.plots.common import require_matplotlib
 from isde.trees import Tree
 
@@ -79,7 +80,7 @@ class GraphDisplay:
         box: dict[str, Any] = {"boxstyle": "round,pad=0.3", "facecolor": NODE, "edgecolor": LINE, "linewidth": 0.9}
         for (x, y), name in zip(self.positions_, self.names, strict=True):
             # Names are no mathematics: a dollar sign stays one.
-            ax.text(x, y, name, ha="center", va="center", color=TEXT, bbox=box, zorder=3, parse_math=False)
+            ax.text(x, y, printable(name), ha="center", va="center", color=TEXT, bbox=box, zorder=3, parse_math=False)
         ax.set_axis_off()
         ax.set_aspect("equal")
         ax.margins(0.12)

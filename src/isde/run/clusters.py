@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.util import find_spec
+from multiprocessing import resource_tracker
 
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
@@ -16,6 +20,9 @@ from isde.errors import ClusterError, InputError
 from isde.run.dask_cluster import DaskExecutor
 from isde.run.executors import Executor, LocalExecutor
 from isde.run.ray_cluster import RayExecutor
+
+RAY_SETTINGS = {"RAY_worker_niceness": "0", "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
+"""Ray's own: 15 starves workers where anything else runs; what it does with SIGTERM prints a page, or aborts."""
 
 _in_use: ContextVar[Executor | None] = ContextVar("isde_cluster", default=None)
 
@@ -77,6 +84,7 @@ def _dask(where: str, n_jobs: int | None) -> Iterator[Executor]:
         workers = {"n_workers": effective_n_jobs(n_jobs), "threads_per_worker": 1}
         # Nobody else can connect, and no page is served.
         alone = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": logging.ERROR}
+        _have_leaks_removed()
         with _silenced(), LocalCluster(**alone, **workers) as own, Client(own) as client:
             yield DaskExecutor(client)
         return
@@ -90,23 +98,51 @@ def _dask(where: str, n_jobs: int | None) -> Iterator[Executor]:
             yield DaskExecutor(client)
 
 
+def _have_leaks_removed() -> None:
+    """Begin the process that removes what workers leave that are killed: without a word, where isde stops them."""
+    sys.warnoptions.append("ignore:resource_tracker:UserWarning")
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.pop()
+
+
 @contextmanager
 def _ray(n_jobs: int | None) -> Iterator[Executor]:
     _needs("ray", "ray")
+    for name, value in RAY_SETTINGS.items():
+        os.environ.setdefault(name, value)
     import ray
 
     started = not ray.is_initialized()
     if started:
-        os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's own 15 starves workers where anything else runs
-        try:
-            ray.init(num_cpus=effective_n_jobs(n_jobs), include_dashboard=False, log_to_driver=False)
-        except ValueError:  # RAY_ADDRESS names a cluster, which has its own number of cores
-            ray.init(log_to_driver=False)
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        with _sigterm_as_before():
+            try:
+                ray.init(num_cpus=effective_n_jobs(n_jobs), include_dashboard=False, **quiet)
+            except ValueError:  # RAY_ADDRESS names a cluster, which has its own number of cores
+                ray.init(**quiet)
     try:
         yield RayExecutor()
     finally:
         if started:
             ray.shutdown()
+
+
+@contextmanager
+def _sigterm_as_before() -> Iterator[None]:
+    """Whoever heard SIGTERM hears it again after the block, and what came in it: Ray takes it for itself, and exits."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    except SystemExit:
+        signal.signal(signal.SIGTERM, before)
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _needs(module: str, extra: str) -> None:

@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from isde.errors import CheckpointError, InputError, warn
+from isde.errors import CheckpointError, InputError, ResourceError, warn
+from isde.files import NO_ROOM
 
 LOCK_FILE = "lock"
 
@@ -34,16 +35,20 @@ def hold(folder: Path) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = _locked(folder)
     except OSError as error:
+        if folder in made:  # a full disk may have room for a lock's name, and not for its owner's
+            (folder / LOCK_FILE).unlink(missing_ok=True)
         _remove_empty(made)
-        raise InputError(f"{folder} cannot be written ({error.strerror or error}): write somewhere else.") from error
+        kind = ResourceError if error.errno in NO_ROOM else InputError
+        raise kind(f"{folder} cannot be written ({error.strerror or error}): write somewhere else.") from error
     before = _held.set(_held.get() | {folder})
     try:
         yield folder
     finally:
         _held.reset(before)
-        if [entry.name for entry in folder.iterdir()] == [LOCK_FILE]:
-            (folder / LOCK_FILE).unlink()
-            _remove_empty(made)
+        with suppress(OSError):  # somebody removed it
+            if [entry.name for entry in folder.iterdir()] == [LOCK_FILE]:
+                (folder / LOCK_FILE).unlink()
+                _remove_empty(made)
         os.close(handle)
 
 

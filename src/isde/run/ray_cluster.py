@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from isde.errors import ClusterError
+from isde.errors import ClusterError, first_line
 from isde.run.executors import Done, ScoreTask, Task, frugally, memory_allowed
 from isde.run.work import ChunkScores, Means, Report
 
@@ -40,6 +39,7 @@ class RayExecutor:
 
         do = ray.remote(num_cpus=1, max_retries=0)(_do)
         means, waiting, deaths = self.means(len(tasks)), list(range(len(tasks)))[::-1], Counter[int]()
+        # What is under way when this ends is left to end: Ray aborts where a task is cancelled as it ends.
         placed, under_way = ray.put((score, list(tasks))), dict[Any, int]()
         try:
             while waiting or under_way:
@@ -61,13 +61,9 @@ class RayExecutor:
                     yield tasks[number], found
         except RayError as error:
             raise ClusterError(
-                f"The Ray cluster is lost ({error}): what was scored is kept where there is a run folder, and the same "
-                "call goes on from there."
+                f"The Ray cluster is lost ({first_line(error)}): what was scored is kept where there is a run folder, "
+                "and the same call goes on from there."
             ) from error
-        finally:
-            with suppress(Exception):
-                for left in under_way:
-                    ray.cancel(left, force=True)
 
 
 def _do(placed: tuple[ScoreTask[Any], Sequence[Any]], number: int, means: Means) -> ChunkScores:

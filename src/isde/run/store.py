@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.errors import CheckpointError, ResourceError
+from isde.files import NO_ROOM
 from isde.run.log import AppendLog
 from isde.run.work import ChunkScores
-
-NO_ROOM = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}
 
 
 class Store(Protocol):
@@ -67,7 +65,13 @@ class LogStore:
             raise _not_written(self.log, len(payload), error) from error
 
     def get(self, key: str) -> ChunkScores:
-        return unpack(self.log.read(key))
+        try:
+            return unpack(self.log.read(key))
+        except OSError as error:
+            raise ResourceError(
+                f"{self.log.path} cannot be read any more ({error.strerror or error}): what it held is lost where it "
+                "was removed; run again."
+            ) from error
 
 
 @dataclass(frozen=True)
