@@ -66,10 +66,11 @@ STEPS_PER_ROUND = 150
 DEEP, SHALLOW, LOWER = 0.02, 0.001, 0.8
 """By which a cut is passed at first, and at last, to be worth a row there; where few are, this much of it is enough."""
 
-FAINT = 5e-4
-"""Of a set, that counts as nothing when cuts are looked for there: steps leave a little of many."""
+FAINT, MOST_LOOKED_AT = 5e-4, 3000
+"""Of a set, that counts as nothing when cuts are looked for there: steps leave a little of many. Of more sets than
+these, those that the point has least of count as nothing, too."""
 
-PATIENCE, SLOW = 12, 0.8
+PATIENCE, SLOW = 12, 0.9
 """A gap that so many solutions leave above such a share of what it was is left to branching."""
 
 ROUNDS_PER_TREE = 4
@@ -265,6 +266,7 @@ class _Search:
         least, lowest, best = DEEP, inf, descent.priced
         while not self._is_over and node.open_.sum() > MOST_SETS_AT_ONCE and node.bound > self._high_enough:
             descent.run(STEPS_PER_ROUND)
+            descent.settle()
             self.rounds += 1
             point = descent.point
             bound = self._alone + descent.bound()
@@ -275,7 +277,7 @@ class _Search:
                 self._note(node, *descent.priced)
                 descent.keep(node.open_)
             descent.forget()
-            found = self._passed(np.where(point < FAINT, 0.0, point), least)
+            found = self._passed(_cleared(point), least)
             new = descent.passed(found, least)
             descent.add(new, np.zeros(len(new)))
             least = max(SHALLOW, LOWER * least) if len(new) < FEW else least
@@ -439,3 +441,11 @@ class _Search:
     @property
     def _pairs(self) -> slice:
         return self.subsets.of_size(2)
+
+
+def _cleared(point: Floats) -> Floats:
+    """A point without what it has little of."""
+    least = FAINT
+    if len(point) > MOST_LOOKED_AT:
+        least = max(FAINT, float(np.partition(point, -MOST_LOOKED_AT)[-MOST_LOOKED_AT]))
+    return np.where(point < least, 0.0, point)
