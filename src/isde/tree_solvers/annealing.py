@@ -386,7 +386,24 @@ def _anneal(
         if is_greedy or state & 8:  # an edge comes or goes
             if a != b:
                 stamp += 1
-                change = _toggle(a, b, least, k, gains, offsets, terms, uses, penalty, joined, neighbours, degrees, common, queue, seen, stamp)
+                change = _toggle(
+                    a,
+                    b,
+                    least,
+                    k,
+                    gains,
+                    offsets,
+                    terms,
+                    uses,
+                    penalty,
+                    joined,
+                    neighbours,
+                    degrees,
+                    common,
+                    queue,
+                    seen,
+                    stamp,
+                )
                 if change > REFUSED:
                     now += change
                     last_change = max(last_change, step)
@@ -400,13 +417,64 @@ def _anneal(
             if c == a or joined[a, c]:
                 continue
             stamp += 2
-            change = _toggle(a, b, REFUSED, k, gains, offsets, terms, uses, penalty, joined, neighbours, degrees, common, queue, seen, stamp - 1)
+            change = _toggle(
+                a,
+                b,
+                REFUSED,
+                k,
+                gains,
+                offsets,
+                terms,
+                uses,
+                penalty,
+                joined,
+                neighbours,
+                degrees,
+                common,
+                queue,
+                seen,
+                stamp - 1,
+            )
             if change == REFUSED:
                 continue
-            more = _toggle(a, c, least - change, k, gains, offsets, terms, uses, penalty, joined, neighbours, degrees, common, queue, seen, stamp)
+            more = _toggle(
+                a,
+                c,
+                least - change,
+                k,
+                gains,
+                offsets,
+                terms,
+                uses,
+                penalty,
+                joined,
+                neighbours,
+                degrees,
+                common,
+                queue,
+                seen,
+                stamp,
+            )
             if more == REFUSED:
                 stamp += 1
-                _toggle(a, b, REFUSED, k, gains, offsets, terms, uses, penalty, joined, neighbours, degrees, common, queue, seen, stamp)
+                _toggle(
+                    a,
+                    b,
+                    REFUSED,
+                    k,
+                    gains,
+                    offsets,
+                    terms,
+                    uses,
+                    penalty,
+                    joined,
+                    neighbours,
+                    degrees,
+                    common,
+                    queue,
+                    seen,
+                    stamp,
+                )
             else:
                 now += change + more
         else:  # column a moves to a complete set that holds b, or, where both are the same, to none

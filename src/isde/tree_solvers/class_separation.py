@@ -44,7 +44,9 @@ def passed_classes(subsets: SubsetFamily, point: Floats, least: float, seed: int
         starts = np.random.default_rng(seed).permutation(together)[:STARTS]
         labels, amounts = np.full((len(starts), d), -1, dtype=np.int64), np.zeros(len(starts))
         room = np.empty((3, d), dtype=np.int64), np.empty(len(members), dtype=np.int64)
-        _search(*holders, members, sizes, point[support], rank, *_tables(k, rank), starts, STEPS, labels, amounts, *room)
+        _search(
+            *holders, members, sizes, point[support], rank, *_tables(k, rank), starts, STEPS, labels, amounts, *room
+        )
         for own, amount in zip(labels[amounts >= least], amounts[amounts >= least].tolist(), strict=True):
             classes = sorted(tuple(np.flatnonzero(own == label).tolist()) for label in np.unique(own[own >= 0]))
             found[Classes(tuple(classes), rank)] = amount

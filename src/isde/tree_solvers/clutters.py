@@ -72,7 +72,7 @@ def bits_within(size: int, chosen: Sequence[int]) -> int:
 
 
 def coefficients_of(clutters: Sequence[Clutter], members: Integers, sizes: Integers, n_columns: int) -> Entries:
-    """The coefficients that are not 0, all terms on the left side: clutter, set and value. Members are padded with -1."""
+    """The coefficients that are not 0, all terms on the left side: clutter, set, value. Members are padded with -1."""
     columns = np.zeros((len(clutters), n_columns), dtype=np.bool_)
     pairs = np.zeros((len(clutters), n_columns, n_columns), dtype=np.bool_)
     ones = np.full((len(clutters), 2), -1, dtype=np.int64)

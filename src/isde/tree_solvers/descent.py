@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 BEYOND = 0.9
 """How much further a step goes than that of the method."""
 
-PRICE = 0.12
+PRICE = 0.03
 """What moves a price as much as a whole set moves the point, in weights of an edge that is worth having."""
 
 FORGOTTEN = 5
@@ -138,10 +138,8 @@ class Descent:
         _settle(self._larger, self._smaller, self._facet_prices, self.left())
 
     @property
-    def _entries(self) -> tuple[Integers, NDArray[np.int32], NDArray[np.int8]]:
-        """In few bytes: a step takes as long as they take to be read."""
-        columns, coefficients = self._matrix.indices.astype(np.int32), self._matrix.data.astype(np.int8)
-        return self._matrix.indptr.astype(np.int64), columns, coefficients
+    def _entries(self) -> tuple[Integers, Integers, Floats]:
+        return self._matrix.indptr.astype(np.int64), self._matrix.indices.astype(np.int64), self._matrix.data
 
 
 def _limits(cuts: Sequence[AnyCut]) -> Floats:
@@ -181,8 +179,8 @@ def _pay(
     price: float,
     first: int,  # of the coefficients of a cut
     end: int,
-    columns: NDArray[np.int32],
-    coefficients: NDArray[np.int8],
+    columns: Integers,
+    coefficients: Floats,
     left: Floats,  # in and out
 ) -> None:
     if price != 0.0:
@@ -197,8 +195,8 @@ def _run(
     values: Floats,  # in and out: the point
     forward: Floats,  # in: how far each of its values moves
     starts: Integers,  # in: where the coefficients of each cut begin
-    columns: NDArray[np.int32],  # in: their sets
-    coefficients: NDArray[np.int8],  # in
+    columns: Integers,  # in: their sets
+    coefficients: Floats,  # in
     limits: Floats,  # in
     prices: Floats,  # in and out: of the cuts
     rise: Floats,  # in: how far each of them moves

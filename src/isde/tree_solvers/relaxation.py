@@ -56,12 +56,13 @@ AHEAD, FEW = 0.3, 20
 """Cuts are looked for that a point on the way from those before to the solution passes: they go deeper. Where so few
 are found, that the solution itself passes."""
 
-BY_SIMPLEX = 0.4
+BY_SIMPLEX = 0.2
 """Of the seconds, after which prices come from steps of `descent` while the linear program lacks sets: it is proved by
 then, or will not be."""
 
-STEPS_PER_ROUND = 150
-"""Of a descent, between one search for cuts and the next."""
+STEPS_PER_ROUND, CUTS_UNTIL = 150, 0.9
+"""Of a descent, between one search for cuts and the next; and of the seconds, after which it looks for no more: steps
+bring more then."""
 
 DEEP, SHALLOW, LOWER = 0.02, 0.001, 0.8
 """By which a cut is passed at first, and at last, to be worth a row there; where few are, this much of it is enough."""
@@ -179,6 +180,7 @@ class _Search:
         self.rounds = self.branches = 0
         self._end = process_time() + limits.seconds
         self._late = process_time() + BY_SIMPLEX * limits.seconds
+        self._last = process_time() + CUTS_UNTIL * limits.seconds
         # A quarter of what counts as proved, or what sums in floating point can tell.
         self._tolerance = max(PROOF_TOLERANCE / 4, 1e-12 * float(np.abs(weights[weights > -inf]).max()))
 
@@ -276,6 +278,8 @@ class _Search:
             if (bound + np.minimum(descent.left(), 0.0) < self.weight).sum() > WORTHWHILE * node.open_.sum():
                 self._note(node, *descent.priced)
                 descent.keep(node.open_)
+            if process_time() > self._last:
+                continue
             descent.forget()
             found = self._passed(_cleared(point), least)
             new = descent.passed(found, least)
