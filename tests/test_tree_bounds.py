@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 
 import oracles
 from isde.subsets import SubsetFamily
+from isde.tree_solvers import relaxation
 from isde.tree_solvers.class_separation import passed_classes
 from isde.tree_solvers.classes import Classes
 from isde.tree_solvers.clutter_separation import passed_clutters
@@ -361,6 +362,36 @@ def test_a_descent_takes_the_steps_of_matrices(data, d, k, seed, n_steps):
     assert [priced.get(cut, 0.0) for cut in [*cuts, *pairs]] == pytest.approx(np.maximum(p, 0), abs=1e-9)
 
 
+@given(st.data(), st.integers(3, 5), st.integers(3, 5), seeds, kinds)
+def test_settling_moves_one_facet_after_another_to_where_the_bound_is_lowest(data, d, k, seed, kind):
+    subsets, weights, open_ = opened(d, k, seed, kind)
+    descent = Descent(subsets, Facets(subsets), weights, open_)
+    cuts = descent.passed(data.draw(st.lists(any_cuts(d, min(d, k)), max_size=5)), -inf)
+    descent.add(cuts, np.full(len(cuts), 0.01))
+    descent.run(data.draw(st.integers(1, 20)))
+    before = descent.bound()
+    prices = descent._facet_prices.copy()
+    for facet in reversed(range(len(prices))):
+        larger, smaller = descent.left()[[descent._larger[facet], descent._smaller[facet]]]
+        own, bounds = descent._facet_prices[facet], []
+        # The bound is lowest at the price there is, or where a set is paid for, or where the price ends.
+        choices = [price for price in (own, own + larger, own - smaller, 0.0) if price >= 0.0]
+        for price in choices:
+            descent._facet_prices[facet] = price
+            bounds.append(descent.bound())
+        lowest = min(bounds)
+        unit = max(1.0, lowest)
+        # Among equals the price that moves least.
+        near = [price for price, bound in zip(choices, bounds, strict=True) if bound <= lowest + 1e-9 * unit]
+        descent._facet_prices[facet] = min(near, key=lambda price: abs(price - own))
+    slow = descent.bound()
+    descent._facet_prices = prices
+    descent.settle()
+    assert descent.bound() == pytest.approx(slow, rel=1e-6, abs=1e-6)
+    assert descent.bound() <= before + 1e-9 * max(1.0, before)
+    assert (descent._facet_prices >= 0).all()
+
+
 @pytest.mark.parametrize(("d", "k", "seed"), [(5, 3, 0), (6, 3, 1), (6, 4, 2)])
 def test_a_descent_comes_near_to_the_linear_program(d, k, seed):
     subsets, weights, open_ = opened(d, k, seed, "positive")
@@ -383,13 +414,19 @@ def test_a_descent_comes_near_to_the_linear_program(d, k, seed):
 def test_a_bound_by_descent_holds(d, k, seed, kind, rounds, at_once):
     subsets = SubsetFamily(d, k)
     weights = moebius_weights(subsets, gains_like(kind, d, k, seed))
-    relaxation = "isde.tree_solvers.relaxation"
-    with patch(f"{relaxation}.MOST_SETS_AT_ONCE", at_once), patch(f"{relaxation}.BY_SIMPLEX", 0.0):
+    with patch.object(relaxation, "MOST_SETS_AT_ONCE", at_once), patch.object(relaxation, "BY_SIMPLEX", 0.0):
         found = upper_bound(weights, d, k, limits=Limits(rounds, branches=2, seconds=1e6))
     best = best_weight(d, k, weights)
     unit = max(1.0, np.abs(weights[weights > -inf]).max())
     assert found.value >= best - 1e-12 * unit >= found.weight - 2e-12 * unit
     assert verify(subsets, weights, found.witness) == found.value
+
+
+def test_of_many_sets_cuts_are_looked_for_in_those_the_point_has_most_of(monkeypatch):
+    point = np.array([0.0, 0.5, 1e-5, 0.2, 0.3, 0.9])
+    assert relaxation._cleared(point).tolist() == [0.0, 0.5, 0.0, 0.2, 0.3, 0.9]
+    monkeypatch.setattr(relaxation, "MOST_LOOKED_AT", 2)
+    assert relaxation._cleared(point).tolist() == [0.0, 0.5, 0.0, 0.0, 0.0, 0.9]
 
 
 # --- witnesses -------------------------------------------------------------------------------------------------

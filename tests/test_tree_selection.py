@@ -174,6 +174,16 @@ def test_a_run_that_the_best_tree_leads_finds_it(k):
         assert problem.gain(annealing.led(problem, (), point, seed)) == pytest.approx(problem.gain(best))
 
 
+@given(st.integers(3, 9), st.integers(2, 4), seeds)
+def test_no_walk_ends_below_its_start(d, k, seed):
+    """Steps add up what they change: a sum that went wrong would keep a graph that is no better, or no tree."""
+    problem = TreeProblem(SubsetScores.from_dict(random_table(d, min(d, k), seed)))
+    start = dynamic.best(problem).edges
+    temperature = annealing._temperature(problem)
+    found = annealing._walk(problem, start, 2000, temperature, seed, problem.gains, hot=2.0)
+    assert problem.gain(found) >= problem.gain(start) - ROUNDING
+
+
 def test_annealing_gives_the_same_tree_each_time():
     table = SubsetScores.from_dict(random_table(20, 3, 0))
     one, other = (select_tree(table, solver="annealing") for _ in range(2))

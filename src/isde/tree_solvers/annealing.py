@@ -10,7 +10,7 @@ Neighbours are lists beside a matrix of yes and no: trees have few of them, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import inf
 from typing import Any
@@ -27,20 +27,26 @@ from isde.tree_solvers.problem import TreeProblem, TreeTask
 from isde.tree_solvers.solver import Found
 from isde.trees import Edge, tree_of_edges
 
-RUNS = 6
+RUNS, AGAIN = 6, 4
+"""From the starts, and from the best tree of all runs before, warm."""
+
 STEPS_PER_PAIR = 5000
 """Of a run, for each pair of columns: 2.5 million for 32 columns, 0.3 s."""
 
-HOT, COLD = 1.0, 0.01
-"""Temperatures of a run at its start and end, in gains of the average edge of the best forest."""
+HOT, WARM, COLD = 0.3, 0.08, 0.02
+"""Temperatures of a run at its start, at that of a run from a good tree, and at the end of both, in gains of the
+average edge of the best forest. Hotter, nothing is left of a start; colder, nothing moves."""
 
-LED_STEPS_PER_PAIR, WARM, COOL = 2000, 0.3, 0.03
-"""Of a run that is led: its steps, the temperature at its start, and that at the start of the run after it."""
+LED_STEPS_PER_PAIR, COOL = 2000, 0.03
+"""Of a run that is led: its steps, and the temperature at the start of the run after it."""
 
 LEADING = 0.3
 """What an edge costs that the point has nothing of, in the same unit."""
 
 SEED = 15
+
+REFUSED = -1e300
+"""The change of an edge that stays as it is."""
 
 
 def refusal(task: TreeTask) -> str | None:
@@ -68,9 +74,15 @@ def best_edges(problem: TreeProblem) -> tuple[Edge, ...]:
     d, k = problem.subsets.n_columns, problem.subsets.max_size
     if d > 1 and k > 1:
         temperature = _temperature(problem)
-        for run in range(RUNS):
-            edges = _run(problem, starts[run % len(starts)], temperature, SEED + run)
+        for run in range(RUNS + AGAIN):
+            start, hot = (starts[run % len(starts)], HOT) if run < RUNS else (_best(found), WARM)
+            edges = _run(problem, start, temperature, SEED + run, hot)
             found[edges] = problem.gain(edges)
+    return _best(found)
+
+
+def _best(found: Mapping[tuple[Edge, ...], float]) -> tuple[Edge, ...]:
+    """The tree that gains most; among equals, one with the fewest edges."""
     return min(found, key=lambda edges: (-found[edges], len(edges), edges))
 
 
@@ -83,7 +95,7 @@ def led(problem: TreeProblem, start: Sequence[Edge], point: NDArray[np.float64],
     costs = np.zeros(len(problem.subsets))
     costs[pairs] = LEADING * temperature * (1.0 - point[pairs])
     gains = problem.gains - gains_of_weights(problem.subsets, costs)
-    met = _walk(problem, start, _steps(problem, LED_STEPS_PER_PAIR), temperature, seed, gains, WARM)
+    met = _walk(problem, start, _steps(problem, LED_STEPS_PER_PAIR), temperature, seed, gains)
     met = _walk(problem, met, _steps(problem, LED_STEPS_PER_PAIR // 2), temperature, seed, problem.gains, COOL)
     return _walk(problem, met, 0, temperature, seed, problem.gains)
 
@@ -112,9 +124,9 @@ def _temperature(problem: TreeProblem) -> float:
     return float(np.abs(finite).mean()) or 1.0
 
 
-def _run(problem: TreeProblem, start: Sequence[Edge], temperature: float, seed: int) -> tuple[Edge, ...]:
+def _run(problem: TreeProblem, start: Sequence[Edge], temperature: float, seed: int, hot: float) -> tuple[Edge, ...]:
     """The best graph that a run meets, then all that single edges still gain there."""
-    met = _walk(problem, start, _steps(problem, STEPS_PER_PAIR), temperature, seed, problem.gains)
+    met = _walk(problem, start, _steps(problem, STEPS_PER_PAIR), temperature, seed, problem.gains, hot)
     return _walk(problem, met, 0, temperature, seed, problem.gains)
 
 
@@ -263,6 +275,62 @@ def _part_with(
                 break
 
 
+@part
+def _toggle(
+    a: int,
+    b: int,
+    least: float,
+    k: int,
+    gains: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    terms: NDArray[np.int64],
+    uses: NDArray[np.int64],
+    penalty: float,
+    joined: NDArray[np.bool_],
+    neighbours: NDArray[np.int64],
+    degrees: NDArray[np.int64],
+    common: NDArray[np.int64],
+    queue: NDArray[np.int64],
+    seen: NDArray[np.int64],
+    stamp: int,
+) -> Any:
+    """Let an edge come or go, and what that adds to the gain; REFUSED where it adds less than asked, or may not be."""
+    few, many = (b, a) if degrees[b] < degrees[a] else (a, b)
+    size = 0
+    for i in range(degrees[few]):
+        if joined[many, neighbours[few, i]]:
+            if size < k - 1:
+                common[size] = neighbours[few, i]
+            size += 1
+    if size > k - 2:
+        return REFUSED
+    sign = -1 if joined[a, b] else 1
+    change = _change(common, size, sign, gains, offsets, terms, uses, penalty)
+    common[size] = a
+    change += _change(common, size + 1, -sign, gains, offsets, terms, uses, penalty)
+    common[size + 1] = b
+    change += _change(common, size + 2, sign, gains, offsets, terms, uses, penalty)
+    common[size] = b
+    change += _change(common, size + 1, -sign, gains, offsets, terms, uses, penalty)
+    if change < least:
+        return REFUSED
+    if sign == -1:
+        if not _are_complete(joined, common, size):
+            return REFUSED
+        _part_with(a, b, joined, neighbours, degrees)
+    else:
+        if not _are_separated(few, many, common, size, neighbours, degrees, queue, seen, stamp):
+            return REFUSED
+        _join(a, b, joined, neighbours, degrees)
+    _use(common, size, sign, offsets, terms, uses)
+    _use(common, size + 1, -sign, offsets, terms, uses)
+    common[size] = a
+    _use(common, size + 1, -sign, offsets, terms, uses)
+    common[size + 1] = b
+    _use(common, size + 2, sign, offsets, terms, uses)
+    return change
+
+
 @loop
 def _anneal(
     k: int,
@@ -315,45 +383,100 @@ def _anneal(
             b = (state >> 40) % d
             state = _random(state)
             least = temperature * np.log(((state >> 10) & 0xFFFFFFFF) * 2.0**-32 + 1e-300)
-        if is_greedy or state & 3:  # an edge comes or goes
-            if a == b:
-                continue
-            few, many = (b, a) if degrees[b] < degrees[a] else (a, b)
-            size = 0
-            for i in range(degrees[few]):
-                if joined[many, neighbours[few, i]]:
-                    if size < k - 1:
-                        common[size] = neighbours[few, i]
-                    size += 1
-            if size > k - 2:
-                continue
-            sign = -1 if joined[a, b] else 1
-            change = _change(common, size, sign, gains, offsets, terms, uses, penalty)
-            common[size] = a
-            change += _change(common, size + 1, -sign, gains, offsets, terms, uses, penalty)
-            common[size + 1] = b
-            change += _change(common, size + 2, sign, gains, offsets, terms, uses, penalty)
-            common[size] = b
-            change += _change(common, size + 1, -sign, gains, offsets, terms, uses, penalty)
-            if change < least:
-                continue
-            if sign == -1:
-                if not _are_complete(joined, common, size):
-                    continue
-                _part_with(a, b, joined, neighbours, degrees)
-            else:
+        if is_greedy or state & 8:  # an edge comes or goes
+            if a != b:
                 stamp += 1
-                if not _are_separated(few, many, common, size, neighbours, degrees, queue, seen, stamp):
-                    continue
-                _join(a, b, joined, neighbours, degrees)
-            _use(common, size, sign, offsets, terms, uses)
-            _use(common, size + 1, -sign, offsets, terms, uses)
-            common[size] = a
-            _use(common, size + 1, -sign, offsets, terms, uses)
-            common[size + 1] = b
-            _use(common, size + 2, sign, offsets, terms, uses)
-            now += change
-            last_change = max(last_change, step)
+                change = _toggle(
+                    a,
+                    b,
+                    least,
+                    k,
+                    gains,
+                    offsets,
+                    terms,
+                    uses,
+                    penalty,
+                    joined,
+                    neighbours,
+                    degrees,
+                    common,
+                    queue,
+                    seen,
+                    stamp,
+                )
+                if change > REFUSED:
+                    now += change
+                    last_change = max(last_change, step)
+        elif state & 4:  # an edge of column a goes to another column instead, near to the one it leaves
+            if degrees[a] == 0:
+                continue
+            b = neighbours[a, (state >> 20) % degrees[a]]
+            state = _random(state)
+            through = b if state & 1 else neighbours[a, (state >> 20) % degrees[a]]
+            c = neighbours[through, (state >> 40) % degrees[through]]
+            if c == a or joined[a, c]:
+                continue
+            stamp += 2
+            change = _toggle(
+                a,
+                b,
+                REFUSED,
+                k,
+                gains,
+                offsets,
+                terms,
+                uses,
+                penalty,
+                joined,
+                neighbours,
+                degrees,
+                common,
+                queue,
+                seen,
+                stamp - 1,
+            )
+            if change == REFUSED:
+                continue
+            more = _toggle(
+                a,
+                c,
+                least - change,
+                k,
+                gains,
+                offsets,
+                terms,
+                uses,
+                penalty,
+                joined,
+                neighbours,
+                degrees,
+                common,
+                queue,
+                seen,
+                stamp,
+            )
+            if more == REFUSED:
+                stamp += 1
+                _toggle(
+                    a,
+                    b,
+                    REFUSED,
+                    k,
+                    gains,
+                    offsets,
+                    terms,
+                    uses,
+                    penalty,
+                    joined,
+                    neighbours,
+                    degrees,
+                    common,
+                    queue,
+                    seen,
+                    stamp,
+                )
+            else:
+                now += change + more
         else:  # column a moves to a complete set that holds b, or, where both are the same, to none
             size = degrees[a]
             if size > k - 1:

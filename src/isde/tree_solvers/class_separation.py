@@ -43,8 +43,10 @@ def passed_classes(subsets: SubsetFamily, point: Floats, least: float, seed: int
         together = members[sizes == rank + 1]
         starts = np.random.default_rng(seed).permutation(together)[:STARTS]
         labels, amounts = np.full((len(starts), d), -1, dtype=np.int64), np.zeros(len(starts))
-        room = np.empty((3, d), dtype=np.int64)
-        _search(*holders, members, sizes, point[support], rank, *_tables(k, rank), starts, STEPS, labels, amounts, room)
+        room = np.empty((3, d), dtype=np.int64), np.empty(len(members), dtype=np.int64)
+        _search(
+            *holders, members, sizes, point[support], rank, *_tables(k, rank), starts, STEPS, labels, amounts, *room
+        )
         for own, amount in zip(labels[amounts >= least], amounts[amounts >= least].tolist(), strict=True):
             classes = sorted(tuple(np.flatnonzero(own == label).tolist()) for label in np.unique(own[own >= 0]))
             found[Classes(tuple(classes), rank)] = amount
@@ -81,6 +83,7 @@ def _search(
     best_labels: Integers,  # out: the class of each column, -1 for none, from each start
     amounts: Floats,  # out: by how much it is passed
     room: Integers,  # room
+    inside: Integers,  # room: sets that are in classes, but perhaps for one column
 ) -> None:
     d = len(first) - 1
     label, count, resting = room[0], room[1], room[2]  # of columns; of classes; of columns
@@ -111,7 +114,16 @@ def _search(
             for c in range(d):
                 if resting[c] > step:
                     continue
-                old, new_class_tried = label[c], False
+                old, new_class_tried, n_inside = label[c], False, 0
+                for place in range(first[c], first[c + 1]):
+                    own, is_inside = holding[place], True
+                    for i in range(sizes[own]):
+                        if members[own, i] != c and label[members[own, i]] < 0:
+                            is_inside = False
+                            break
+                    if is_inside:
+                        inside[n_inside] = own
+                        n_inside += 1
                 for new in range(-1, d):
                     if new == old:
                         continue
@@ -131,8 +143,8 @@ def _search(
                         added = -1.0
                     elif old < 0:
                         added = 1.0
-                    for place in range(first[c], first[c + 1]):
-                        own = holding[place]
+                    for place in range(n_inside):
+                        own = inside[place]
                         before, after, bit = 0, 0, 0
                         if old < 0:
                             before = -1
@@ -140,9 +152,6 @@ def _search(
                             after = -1
                         for i in range(sizes[own]):
                             a = members[own, i]
-                            if a != c and label[a] < 0:
-                                before, after = -1, -1
-                                break
                             for j in range(i + 1, sizes[own]):
                                 b = members[own, j]
                                 if before >= 0 and label[a] == label[b]:

@@ -24,8 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.subsets import Subset
+from isde.tree_solvers.coefficients import within
 
 Integers = NDArray[np.int64]
+Entries = tuple[Integers, Integers, Integers]
 
 
 @dataclass(frozen=True)
@@ -60,21 +62,22 @@ def moebius_of_rank(size: int, rank: int) -> Integers:
     return table
 
 
-def coefficients_of(
-    cuts: Sequence[Classes], members: Integers, n_columns: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp], Integers]:
-    """The coefficients that are not 0 of sets of one size, all terms on the left side: cut, set and value."""
-    size = members.shape[1]
+def coefficients_of(cuts: Sequence[Classes], members: Integers, sizes: Integers, n_columns: int) -> Entries:
+    """The coefficients that are not 0, all terms on the left side: cut, set and value. Members are padded with -1."""
     labels = np.full((len(cuts), n_columns), -1, dtype=np.int64)
     for number, cut in enumerate(cuts):
         for label, columns in enumerate(cut.classes):
             labels[number, list(columns)] = label
-    rows, places = np.nonzero(np.logical_and.reduce([labels[:, members[:, i]] >= 0 for i in range(size)]))
-    masks = np.zeros(len(rows), dtype=np.int64)
-    for bit, (i, j) in enumerate(combinations(range(size), 2)):
-        masks |= (labels[rows, members[places, i]] == labels[rows, members[places, j]]).astype(np.int64) << bit
-    values, ranks = np.zeros(len(rows), dtype=np.int64), np.array([cut.rank for cut in cuts])[rows]
-    for rank in np.unique(ranks).tolist():
-        values[ranks == rank] = -moebius_of_rank(size, min(rank, size))[masks[ranks == rank]]
+    rows, places = within(labels >= 0, np.zeros(labels.shape, dtype=np.bool_), members)
+    values, own, ranks = np.zeros(len(rows), dtype=np.int64), sizes[places], np.array([cut.rank for cut in cuts])[rows]
+    for size in range(2, members.shape[1] + 1):
+        here = np.flatnonzero(own == size)
+        classes = labels[rows[here, None], members[places[here], :size]]
+        masks = np.zeros(len(here), dtype=np.int64)
+        for bit, (i, j) in enumerate(combinations(range(size), 2)):
+            masks |= (classes[:, i] == classes[:, j]).astype(np.int64) << bit
+        for rank in np.unique(ranks[here]).tolist():
+            some = ranks[here] == rank
+            values[here[some]] = -moebius_of_rank(size, min(rank, size))[masks[some]]
     some = values != 0
     return rows[some], places[some], values[some]

@@ -25,8 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isde.subsets import Subset
+from isde.tree_solvers.coefficients import held
 
 Integers = NDArray[np.int64]
+Entries = tuple[Integers, Integers, Integers]
 
 
 @dataclass(frozen=True)
@@ -69,28 +71,21 @@ def bits_within(size: int, chosen: Sequence[int]) -> int:
     return sum(1 << i for i in chosen) + sum(1 << bit for bit, (i, j) in pairs if i in chosen and j in chosen)
 
 
-def coefficients_of(
-    clutters: Sequence[Clutter], members: Integers, n_columns: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp], Integers]:
-    """The coefficients that are not 0 of sets of one size, all terms on the left side: clutter, set and value."""
-    size = members.shape[1]
-    columns = np.zeros((len(clutters), n_columns), dtype=np.int64)
-    pairs = np.zeros((len(clutters), n_columns, n_columns), dtype=np.int64)
+def coefficients_of(clutters: Sequence[Clutter], members: Integers, sizes: Integers, n_columns: int) -> Entries:
+    """The coefficients that are not 0, all terms on the left side: clutter, set, value. Members are padded with -1."""
+    columns = np.zeros((len(clutters), n_columns), dtype=np.bool_)
+    pairs = np.zeros((len(clutters), n_columns, n_columns), dtype=np.bool_)
     ones = np.full((len(clutters), 2), -1, dtype=np.int64)
     for number, clutter in enumerate(clutters):
-        columns[number, list(clutter.columns)] = 1
+        columns[number, list(clutter.columns)] = True
         if clutter.pairs:
-            pairs[(number, *np.transpose(clutter.pairs))] = 1
+            pairs[(number, *np.transpose(clutter.pairs))] = True
         if len(clutter.one) == 2:
             ones[number] = clutter.one
-    masks = np.zeros((len(clutters), len(members)), dtype=np.int64)
-    for place in range(size):
-        masks |= columns[:, members[:, place]] << place
-    for bit, (i, j) in enumerate(combinations(range(size), 2), start=size):
-        masks |= pairs[:, members[:, i], members[:, j]] << bit
-    rows, places = np.nonzero(masks)
-    values = -moebius_of_holding(masks[rows, places], size)
-    if size == 2:
-        values += (members[places] == ones[rows]).all(axis=1)
+    rows, places, masks = held(columns, pairs, members)
+    values, own = np.zeros(len(rows), dtype=np.int64), sizes[places]
+    for size in range(2, members.shape[1] + 1):
+        values[own == size] = -moebius_of_holding(masks[own == size], size)
+    values += (own == 2) & (members[places, :2] == ones[rows]).all(axis=1)
     some = values != 0
     return rows[some], places[some], values[some]

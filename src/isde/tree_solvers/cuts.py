@@ -19,7 +19,7 @@ cliques of three the triangles at that column form a forest on its neighbours (l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 
@@ -30,8 +30,9 @@ from isde.subsets import Subset, SubsetFamily
 from isde.tree_solvers import classes, clutters
 from isde.tree_solvers.classes import Classes
 from isde.tree_solvers.clutters import Clutter
+from isde.tree_solvers.coefficients import within
 
-Entries = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]
+Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 CUTS_AT_ONCE = 128
 """Coefficients are computed for, to bound the memory."""
@@ -64,57 +65,49 @@ class Sets:
 
     def __init__(self, subsets: SubsetFamily, positions: NDArray[np.intp]) -> None:
         self.positions, self.n_columns, self.max_size = positions, subsets.n_columns, subsets.max_size
-        members = subsets.padded_members(positions)
-        self._members, filled = members.astype(np.int64), members >= 0
-        self.sizes = filled.sum(axis=1, dtype=np.int8)
-        # Products of float32 matrices are fast, and exact for counts.
-        self._holds = np.zeros((subsets.n_columns, len(positions)), dtype=np.float32)
-        self._holds[members[filled], np.nonzero(filled)[0]] = 1
+        self._members = np.ascontiguousarray(subsets.padded_members(positions), dtype=np.int64)
+        self.sizes = (self._members >= 0).sum(axis=1)
 
-    def entries(self, cuts: Sequence[AnyCut]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+    def entries(self, cuts: Sequence[AnyCut]) -> Entries:
         """The coefficients that are not 0, all terms on the left side: number of the cut, of the set, and its value.
 
         By cuts.
         """
-        parts = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64))]
+        nothing = np.empty(0, dtype=np.int64)
+        parts = [(nothing, nothing, nothing)]
         for kind, entries in ((Cut, self._of_cuts), (Clutter, self._of_clutters), (Classes, self._of_classes)):
-            numbers = np.array([number for number, cut in enumerate(cuts) if isinstance(cut, kind)], dtype=np.intp)
+            numbers = np.array([number for number, cut in enumerate(cuts) if isinstance(cut, kind)], dtype=np.int64)
             for start in range(0, len(numbers), CUTS_AT_ONCE):
                 some = numbers[start : start + CUTS_AT_ONCE]
-                for rows, columns, values in entries([cuts[number] for number in some.tolist()]):
-                    parts.append((some[rows], columns, values))
+                rows, columns, values = entries([cuts[number] for number in some.tolist()])
+                parts.append((some[rows], columns, values))
         rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
         order = np.argsort(rows, kind="stable")
         return rows[order], columns[order], values[order]
 
-    def _of_cuts(self, cuts: Sequence[Cut]) -> Iterator[Entries]:
-        in_base, in_columns, in_held = (
-            (_rows(self.n_columns, part) @ self._holds).astype(np.int8)
+    def _of_cuts(self, cuts: Sequence[Cut]) -> Entries:
+        bases, columns, helds = (
+            _rows(self.n_columns, part)
             for part in ([c.base for c in cuts], [c.columns for c in cuts], [c.held for c in cuts])
         )
-        n_base = np.array([len(cut.base) for cut in cuts], dtype=np.int8)
-        n_held = np.array([min(len(cut.held), self.max_size) for cut in cuts], dtype=np.int8)
-        rows, columns = np.nonzero((in_base == n_base[:, None]) & (in_base + in_columns == self.sizes))
-        inside = in_columns[rows, columns]
-        taken = (n_base[rows] > 0) & (inside == 1) & (in_held[rows, columns] == 0)
-        values = moebius_of_excess(self.max_size)[n_held[rows], inside] - taken
+        rows, places = within(bases | columns, bases, self._members)
+        n_base = np.array([len(cut.base) for cut in cuts])[rows]
+        n_held = np.array([min(len(cut.held), self.max_size) for cut in cuts])[rows]
+        inside = self.sizes[places] - n_base
+        values = moebius_of_excess(self.max_size)[n_held, inside]
+        single = np.flatnonzero((n_base > 0) & (inside == 1))
+        members, own = self._members[places[single]], rows[single, None]
+        # Padding is read as the last column, and not counted.
+        is_held = (helds[own, members] & (members >= 0)).any(axis=1)
+        values[single] -= ~is_held
         some = values != 0
-        yield rows[some], columns[some], values[some]
+        return rows[some], places[some], values[some]
 
-    def _of_clutters(self, cuts: Sequence[Clutter]) -> Iterator[Entries]:
-        for places, members in self._by_size():
-            rows, columns, values = clutters.coefficients_of(cuts, members, self.n_columns)
-            yield rows, places[columns], values
+    def _of_clutters(self, cuts: Sequence[Clutter]) -> Entries:
+        return clutters.coefficients_of(cuts, self._members, self.sizes, self.n_columns)
 
-    def _of_classes(self, cuts: Sequence[Classes]) -> Iterator[Entries]:
-        for places, members in self._by_size():
-            rows, columns, values = classes.coefficients_of(cuts, members, self.n_columns)
-            yield rows, places[columns], values
-
-    def _by_size(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
-        for size in range(2, self.max_size + 1):
-            places = np.flatnonzero(self.sizes == size)
-            yield places, self._members[places, :size]
+    def _of_classes(self, cuts: Sequence[Classes]) -> Entries:
+        return classes.coefficients_of(cuts, self._members, self.sizes, self.n_columns)
 
     def coefficients(self, cuts: Sequence[AnyCut]) -> NDArray[np.int64]:
         """The same as a matrix, a row for each cut."""
@@ -124,10 +117,10 @@ class Sets:
         return matrix
 
 
-def _rows(n_columns: int, parts: Sequence[Subset]) -> NDArray[np.float32]:
-    rows = np.zeros((len(parts), n_columns), dtype=np.float32)
+def _rows(n_columns: int, parts: Sequence[Subset]) -> NDArray[np.bool_]:
+    rows = np.zeros((len(parts), n_columns), dtype=np.bool_)
     for row, part in zip(rows, parts, strict=True):
-        row[list(part)] = 1
+        row[list(part)] = True
     return rows
 
 

@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 BEYOND = 0.9
 """How much further a step goes than that of the method."""
 
-PRICE = 0.12
+PRICE = 0.03
 """What moves a price as much as a whole set moves the point, in weights of an edge that is worth having."""
 
 FORGOTTEN = 5
@@ -133,6 +133,10 @@ class Descent:
         np.maximum(self._prices, 0.0, out=self._prices)
         np.maximum(self._facet_prices, 0.0, out=self._facet_prices)
 
+    def settle(self) -> None:
+        """Move prices of facets, one after another, to where the bound is lowest: steps leave some for later."""
+        _settle(self._larger, self._smaller, self._facet_prices, self.left())
+
     @property
     def _entries(self) -> tuple[Integers, Integers, Floats]:
         return self._matrix.indptr.astype(np.int64), self._matrix.indices.astype(np.int64), self._matrix.data
@@ -150,28 +154,38 @@ def _worth(pairs: Floats) -> float:
     return float(np.abs(pairs[pairs > -np.inf]).max(initial=0.0)) or 1.0
 
 
-@part
-def _leave(
-    weights: Floats,  # in: of the sets
-    starts: Integers,  # in: where the coefficients of each cut begin
-    columns: Integers,  # in: their sets
-    coefficients: Floats,  # in
-    prices: Floats,  # in: of the cuts
+@loop
+def _settle(
     larger: Integers,  # in: the set of each facet
     smaller: Integers,  # in: its subset
-    facet_prices: Floats,  # in
-    left: Floats,  # out
+    facet_prices: Floats,  # in and out
+    left: Floats,  # in and out: what prices leave of the weights
 ) -> None:
-    for s in range(len(weights)):
-        left[s] = weights[s]
-    for cut in range(len(prices)):
-        if prices[cut] != 0.0:
-            for place in range(starts[cut], starts[cut + 1]):
-                left[columns[place]] -= prices[cut] * coefficients[place]
-    for facet in range(len(larger)):
-        if facet_prices[facet] != 0.0:
-            left[larger[facet]] -= facet_prices[facet]
-            left[smaller[facet]] += facet_prices[facet]
+    # Larger sets first, since their price may be passed on.
+    for facet in range(len(larger) - 1, -1, -1):
+        a, b = larger[facet], smaller[facet]
+        part = 0.0
+        if left[a] > 0.0 > left[b]:
+            part = min(left[a], -left[b])
+        elif left[a] < 0.0 < left[b]:
+            part = -min(facet_prices[facet], -left[a], left[b])
+        facet_prices[facet] += part
+        left[a] -= part
+        left[b] += part
+
+
+@part
+def _pay(
+    price: float,
+    first: int,  # of the coefficients of a cut
+    end: int,
+    columns: Integers,
+    coefficients: Floats,
+    left: Floats,  # in and out
+) -> None:
+    if price != 0.0:
+        for place in range(first, end):
+            left[columns[place]] -= price * coefficients[place]
 
 
 @loop
@@ -196,20 +210,32 @@ def _run(
     left: Floats,  # room: what prices leave of the weights
     ahead: Floats,  # room: the point, as much further as it has moved
 ) -> None:
+    for s in range(len(weights)):
+        left[s] = weights[s]
+    for cut in range(len(prices)):
+        _pay(prices[cut], starts[cut], starts[cut + 1], columns, coefficients, left)
+    for facet in range(len(larger)):
+        left[larger[facet]] -= facet_prices[facet]
+        left[smaller[facet]] += facet_prices[facet]
     for step in range(steps):
         back = 1.0 / (step + 2.0)  # to the start
-        _leave(weights, starts, columns, coefficients, prices, larger, smaller, facet_prices, left)
         for s in range(len(values)):
             new = min(max(values[s] + forward[s] * left[s], 0.0), 1.0)
             ahead[s] = 2 * new - values[s]
             values[s] = (1 - back) * (new + BEYOND * (new - values[s])) + back * first_values[s]
+            left[s] = weights[s]
+        # What a price leaves for the next step is taken off at once, while its cut is at hand.
         for cut in range(len(prices)):
             total = -limits[cut]
             for place in range(starts[cut], starts[cut + 1]):
                 total += coefficients[place] * ahead[columns[place]]
             new = max(0.0, prices[cut] + rise[cut] * total)
             prices[cut] = (1 - back) * (new + BEYOND * (new - prices[cut])) + back * first_prices[cut]
+            _pay(prices[cut], starts[cut], starts[cut + 1], columns, coefficients, left)
         for facet in range(len(larger)):
-            new = max(0.0, facet_prices[facet] + facet_rise * (ahead[larger[facet]] - ahead[smaller[facet]]))
+            a, b = larger[facet], smaller[facet]
+            new = max(0.0, facet_prices[facet] + facet_rise * (ahead[a] - ahead[b]))
             new += BEYOND * (new - facet_prices[facet])
             facet_prices[facet] = (1 - back) * new + back * first_facet_prices[facet]
+            left[a] -= facet_prices[facet]
+            left[b] += facet_prices[facet]

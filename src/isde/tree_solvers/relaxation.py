@@ -57,20 +57,22 @@ AHEAD, FEW = 0.3, 20
 """Cuts are looked for that a point on the way from those before to the solution passes: they go deeper. Where so few
 are found, that the solution itself passes."""
 
-BY_SIMPLEX = 0.4
+BY_SIMPLEX = 0.2
 """Of the seconds, after which prices come from steps of `descent` while the linear program lacks sets: it is proved by
 then, or will not be."""
 
-STEPS_PER_ROUND = 150
-"""Of a descent, between one search for cuts and the next."""
+STEPS_PER_ROUND, CUTS_UNTIL = 150, 0.9
+"""Of a descent, between one search for cuts and the next; and of the seconds, after which it looks for no more: steps
+bring more then."""
 
 DEEP, SHALLOW, LOWER = 0.02, 0.001, 0.8
 """By which a cut is passed at first, and at last, to be worth a row there; where few are, this much of it is enough."""
 
-FAINT = 5e-4
-"""Of a set, that counts as nothing when cuts are looked for there: steps leave a little of many."""
+FAINT, MOST_LOOKED_AT = 5e-4, 3000
+"""Of a set, that counts as nothing when cuts are looked for there: steps leave a little of many. Of more sets than
+these, those that the point has least of count as nothing, too."""
 
-PATIENCE, SLOW = 12, 0.8
+PATIENCE, SLOW = 12, 0.9
 """A gap that so many solutions leave above such a share of what it was is left to branching."""
 
 ROUNDS_PER_TREE = 4
@@ -179,6 +181,7 @@ class _Search:
         self.rounds = self.branches = 0
         self._end = process_time() + limits.seconds
         self._late = process_time() + BY_SIMPLEX * limits.seconds
+        self._last = process_time() + CUTS_UNTIL * limits.seconds
         # A quarter of what counts as proved, or what sums in floating point can tell.
         self._tolerance = max(PROOF_TOLERANCE / 4, 1e-12 * float(np.abs(weights[weights > -inf]).max()))
 
@@ -266,6 +269,7 @@ class _Search:
         least, lowest, best = DEEP, inf, descent.priced
         while not self._is_over and node.open_.sum() > MOST_SETS_AT_ONCE and node.bound > self._high_enough:
             descent.run(STEPS_PER_ROUND)
+            descent.settle()
             self.rounds += 1
             point = descent.point
             bound = self._alone + descent.bound()
@@ -275,8 +279,10 @@ class _Search:
             if (bound + np.minimum(descent.left(), 0.0) < self.weight).sum() > WORTHWHILE * node.open_.sum():
                 self._note(node, *descent.priced)
                 descent.keep(node.open_)
+            if process_time() > self._last:
+                continue
             descent.forget()
-            found = self._passed(np.where(point < FAINT, 0.0, point), least)
+            found = self._passed(_cleared(point), least)
             new = descent.passed(found, least)
             descent.add(new, np.zeros(len(new)))
             least = max(SHALLOW, LOWER * least) if len(new) < FEW else least
@@ -440,3 +446,11 @@ class _Search:
     @property
     def _pairs(self) -> slice:
         return self.subsets.of_size(2)
+
+
+def _cleared(point: Floats) -> Floats:
+    """A point without what it has little of."""
+    least = FAINT
+    if len(point) > MOST_LOOKED_AT:
+        least = max(FAINT, float(np.partition(point, -MOST_LOOKED_AT)[-MOST_LOOKED_AT]))
+    return np.where(point < least, 0.0, point)
