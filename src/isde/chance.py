@@ -76,6 +76,10 @@ FARTHEST_TAIL = 1e6
 AFFORDABLE = 4e11
 """Products of kernels: some 20 s of one core. Tables cost no more than that, or no more than scoring the data does."""
 
+MARGINS = 1 << 21
+"""Margins of a model that are drawn, at most, but for one whole table: a million subsets show the largest margins of a
+million, and a table of as many takes minutes. Tables of up to 50,000 subsets are as many as they were."""
+
 OVERHEAD, COLUMN, TIMES = 3.6e5, 1.2e9, 20
 """Products that take as long as what a subset of a split costs besides them, and a column scored by itself; how many
 times what scoring the data costs may be spent where that is little."""
@@ -166,7 +170,8 @@ def draw_chance(
     widths = range(max(COLUMNS, subsets.n_columns), narrowest - 1, -1)
     costs = {width: part * len(SubsetFamily(width, largest)) for width in widths}
     width = next((w for w in widths if TABLES * costs[w] <= affordable), narrowest)
-    n_tables = int(np.clip(affordable / costs[width], 1, TABLES))
+    most = min(affordable / costs[width], MARGINS / len(SubsetFamily(width, largest)))
+    n_tables = int(np.clip(most, 1, TABLES))
     shape = (scorer, split, shared, largest, rows, drawn_rows, width, n_tables, n_jobs)
     if store is not None:
         return _draw(*shape, store)
@@ -233,7 +238,8 @@ def _score_tables(
 ) -> list[ChunkScores]:
     """The margins of each table, by position among the subsets of the first model, then of the next."""
     known = frozenset(store.finished())
-    todo, executor = [table for table in drawn if table.key not in known], choose_executor(n_jobs, shares=False)
+    todo = [table for table in drawn if table.key not in known]
+    executor = choose_executor(n_jobs, shares=len(todo) == 1)  # workers have a table each, or one together
     # Small matrices by many threads take many times as long. Few rows are said of the data themselves.
     with threadpool_limits(1, "blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ISDEWarning)
@@ -316,7 +322,7 @@ def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScor
         scorer,
         n_jobs=1,
         names=names,
-        executor=LocalExecutor(1),
+        executor=LocalExecutor(means.n_workers),
         shared=table.shared,
     )
     margins = np.concatenate([all_margins(model) for model in models])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from isde.partitions import Partition, RandomState
 from isde.progress import say
 from isde.scores import SubsetScores
 from isde.scoring import Margin, Scoring, further_column, margin_over_divisions
-from isde.screening import EXHAUSTIVE
+from isde.screening import EXHAUSTIVE, LOOK_BYTES, every_up_to
 from isde.stability import Score
 from isde.subsets import Subset, SubsetFamily
 from isde.tree_gains import EdgeGain, edge_gains
@@ -106,9 +107,11 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator):  # type: ignore
     def _needed_at_the_end(self, X: Matrix, scoring: Scoring) -> int:
         """Bytes that the table and its blocks will take once subsets are scored, by all workers."""
         used = scoring.marginal.rows_used(len(X), self._bounds())
-        largest = scoring.max_block_size if scoring.search == EXHAUSTIVE else EVERY_UP_TO
-        subsets = SubsetFamily(X.shape[1], largest)
-        return max(BLOCK_BYTES * used.fitted * effective_n_jobs(self.n_jobs), TABLE_BYTES * subsets.offsets[-1])
+        d, largest = X.shape[1], scoring.max_block_size
+        every = largest if scoring.search == EXHAUSTIVE else every_up_to(d, largest)
+        table = TABLE_BYTES * SubsetFamily(d, every).offsets[-1]
+        looks = LOOK_BYTES * comb(d, EVERY_UP_TO) if every < min(d, largest, EVERY_UP_TO) else 0
+        return max(BLOCK_BYTES * used.fitted * effective_n_jobs(self.n_jobs), table + looks)
 
     def _check_rows(self, X: Any, scoring: Scoring) -> Matrix:
         """The rows to fit on; notes columns with repeated values, and warns of what does harm."""
