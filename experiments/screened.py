@@ -3,7 +3,7 @@
     python experiments/screened.py agree [--seeds 0:20] [--columns 30] [--size 4] [--rows 2000] [--split paper]
                                          [--keep FOLDER] [--jobs 1]
     python experiments/screened.py planted [--columns 200] [--size 5] [--rows 5000] [--split paper] [--used 600]
-                                           [--seed 0] [--jobs 1]
+                                           [--seed 0] [--jobs 1] [--write FILE]
     python experiments/screened.py look [--columns 200] [--size 5] [--rows 5000]
 
 agree: for each seed a table with blocks of one to four columns (Gaussian with correlations of 0.1 to 0.7, rings, XOR
@@ -136,6 +136,13 @@ def planted(asked: argparse.Namespace) -> None:
     parts = [block(kind, k, asked.rows, rng) for kind in kinds]
     parts += [rng.standard_normal((asked.rows, 1)) for _ in range(d - k * len(kinds))]
     X, blocks = shuffled(parts, rng)
+    if asked.write:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({f"c{j:03d}": X[:, j] for j in range(d)}), asked.write)
+        print("blocks:", [[f"c{j:03d}" for j in block] for block in blocks[: len(kinds)]])
+        return
     split, used = asked.split, f"split {asked.split or 'default'}"
     if asked.used:
         split = ShuffleSplit(1, train_size=asked.used, test_size=asked.used, random_state=asked.seed)
@@ -268,6 +275,7 @@ def main() -> None:
     parser.add_argument("--size", type=int)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--used", type=int, help="planted: one split, of which so many rows fit and as many score")
+    parser.add_argument("--write", help="planted: the table as a parquet file, to call isde with by hand")
     parser.add_argument("--split", help="a preset; none: the default, twenty splits")
     parser.add_argument("--jobs", type=int, default=1, help="workers")
     parser.add_argument("--keep", help="folder that keeps exhaustive tables")

@@ -8,6 +8,8 @@ are what three columns gain together, but for what pairs tell; all of them are a
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
@@ -20,6 +22,8 @@ from isde.subsets import binomials
 WAVES = 6
 """Waves of each column."""
 
+FLOAT_BYTES, DOUBLE_BYTES = 4, 8
+
 QUICKER = 0.8
 """What a wave counts, of the one before it."""
 
@@ -27,7 +31,7 @@ QUICKER = 0.8
 def looks_of_triples(X: Matrix, n_jobs: int | None) -> Vector:
     """What each triple of columns seems to gain beyond its pairs, nats a row, in colexicographic order."""
     waves, d = waves_of(X), X.shape[1]
-    looks, choose = np.empty(d * (d - 1) * (d - 2) // 6), binomials(d, 3)
+    looks, choose = np.empty(comb(d, 3)), binomials(d, 3)
     with workers(n_jobs) as run:
         for middle, found in zip(range(1, d - 1), run(_around, ((waves, c) for c in range(1, d - 1))), strict=True):
             low, high = np.arange(middle)[:, None], np.arange(middle + 1, d)[None]
@@ -35,11 +39,19 @@ def looks_of_triples(X: Matrix, n_jobs: int | None) -> Vector:
     return looks
 
 
+def bytes_of_looks(n_rows: int, n_columns: int, n_workers: int) -> int:
+    """What looking at all triples takes: waves, those of the columns on either side of each worker's, and all looks."""
+    waves = WAVES * FLOAT_BYTES * n_rows * n_columns
+    ranks = 2 * DOUBLE_BYTES * n_rows * n_columns
+    return waves + ranks + n_workers * 3 * waves // 2 + (DOUBLE_BYTES + 1) * comb(n_columns, 3)
+
+
 def waves_of(X: Matrix) -> NDArray[np.float32]:
     """sqrt(2) cos(pi n u) of the ranks of each column, waves by rows by columns."""
-    u, _ = normal_scores(X, X)
-    u = ndtr(u)
-    return np.stack([np.sqrt(2) * np.cos(np.pi * n * u) for n in range(1, WAVES + 1)]).astype(np.float32)
+    u, waves = ndtr(normal_scores(X, X[:0])[0]), np.empty((WAVES, *X.shape), dtype=np.float32)
+    for n, wave in enumerate(waves, start=1):
+        wave[:] = np.sqrt(2) * np.cos(np.pi * n * u)
+    return waves
 
 
 def _around(waves: NDArray[np.float32], middle: int) -> Matrix:

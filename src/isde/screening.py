@@ -50,9 +50,6 @@ LOOKED = 100
 """Triples of a column that are scored after a first look, where it has more than `SCORED`. Every link of
 experiments/screened.py's `look` would have been among the best ten of its columns."""
 
-LOOK_BYTES = 100
-"""Of a triple that is looked at."""
-
 GROWN_AT_ONCE = 1 << 12
 """Sets whose unions with links are made together."""
 
@@ -101,17 +98,21 @@ def screen(
 
 
 def looked_at(scores: SubsetScores, looks: Vector) -> Grown:
-    """The triples that promise most, from scores of all pairs and a look at each triple."""
+    """The triples that promise most of each column, from scores of all pairs and a look at each triple."""
     d = scores.n_columns
-    members = colex_combinations(d, EVERY_UP_TO)
+    pairs, others = scores.subsets.members(2).astype(np.intp), colex_combinations(d - 1, 2)
     gains = np.zeros((d, d))
-    pairs = scores.subsets.members(2).astype(np.intp)
     gains[pairs[:, 0], pairs[:, 1]] = np.maximum(np.nan_to_num(scores.gains[scores.subsets.of_size(2)]), 0.0)
-    a, b, c = members.T.astype(np.intp)
-    of_pairs = np.stack([gains[a, b], gains[a, c], gains[b, c]])
-    promised = looks + of_pairs.sum(axis=0) - of_pairs.max(axis=0)
-    ranks = np.flatnonzero(best_of_columns(members, promised, d, LOOKED))
-    return Grown(ListedSubsets(d, 0, [*_nothing(EVERY_UP_TO - 1), ranks]), 0)  # what is not looked at again is counted
+    gains += gains.T
+    chosen = np.zeros(len(looks), dtype=bool)
+    for column in range(d):
+        x, y = (others + (others >= column)).T.astype(np.intp)
+        ranks = ranks_of(np.sort(np.stack([x, y, np.full(len(x), column)], axis=1), axis=1).astype(np.int16), d)
+        of_pairs = np.stack([gains[x, y], gains[x, column], gains[y, column]])
+        promised = looks[ranks] + of_pairs.sum(axis=0) - of_pairs.max(axis=0)
+        chosen[ranks[np.argsort(-promised, kind="stable")[:LOOKED]]] = True
+    listed = ListedSubsets(d, 0, [*_nothing(EVERY_UP_TO - 1), np.flatnonzero(chosen)])
+    return Grown(listed, 0)  # the others are counted as all that is not scored
 
 
 class Growth:
