@@ -50,8 +50,9 @@ LAST_ROUNDS = 2
 SAID = 8
 """Subsets that are named where several have no score."""
 
-RESULT_BYTES = 14
-"""Of a subset of a split by a model, at most, as the store packs it: position, score, bandwidth, if it is settled."""
+RESULT_BYTES, PLAIN_BYTES = 14, 9
+"""Of a subset of a split by a model, at most, as the store packs it: position, score, bandwidth, if it is settled; and
+without a bandwidth, all subsets in a row."""
 
 
 TUNED_SPLITS, TUNED_SHARE = 10, 0.2
@@ -120,7 +121,7 @@ def score_models(
         if task.key in finished:
             _check_found(task, store.get(task.key))
     if verbose > 0 and not lists:
-        _say_what_is_left(scorer, rows, subsets, n_jobs, tasks, todo, needed_after)
+        _say_what_is_left(scorer, rows, subsets, n_jobs, tasks, todo, needed_after, store.in_memory)
     if todo:
         work = f"Scoring {len(lists[-1] if lists else subsets):,} subsets" + (
             f" on {len(splits)} splits" if len(splits) > 1 else ""
@@ -364,6 +365,7 @@ def _say_what_is_left(
     tasks: Sequence[Task],
     todo: Sequence[Task],
     needed_after: int,
+    in_memory: bool,
 ) -> None:
     whole, left = (sum(task.n_steps for task in some) for some in (tasks, todo))
     if left < whole:
@@ -371,7 +373,7 @@ def _say_what_is_left(
         say(f"{1 - left / whole:.0%} of the subsets were scored before ({there})")
     if todo:
         say("Measuring (the first run on a machine compiles for some seconds)")
-        say(announcement(scorer, rows, subsets, n_jobs, todo, needed_after))
+        say(announcement(scorer, rows, subsets, n_jobs, todo, needed_after, in_memory=in_memory))
 
 
 def expected_cost(
@@ -381,8 +383,13 @@ def expected_cost(
     subsets: SubsetFamily,
     n_jobs: int | None,
     tasks: Sequence[Task] | None = None,
+    *,
+    in_memory: bool = True,
 ) -> tuple[float, int]:
-    """Seconds and bytes that tasks, or all of them, will need: of each model a chunk of middle size is timed."""
+    """Seconds and bytes that tasks, or all of them, will need: of each model a chunk of middle size is timed.
+
+    What they find takes memory, or stands in a file.
+    """
     executor = choose_executor(n_jobs, scorer.traits.in_processes)
     tasks = plan_tasks(scorer, splits, subsets, shared=are_tuned_together(splits)) if tasks is None else tasks
     means, rows = executor.means(len(tasks)), SplitRows(scorer, X, splits)
@@ -394,7 +401,9 @@ def expected_cost(
         one = cost.shared / executor.n_workers + cost.alone / at_once
         seconds += one * sum(task.chunk.work for task in own) / middle.chunk.work
         needed = max(needed, at_once * cost.memory)
-    return seconds, needed + bytes_of_subset(len(splits), scorer.n_models, in_memory=True) * len(subsets)
+    found = sum(task.chunk.n_subsets * (RESULT_BYTES if task.chunk.tuned else PLAIN_BYTES) for task in tasks)
+    tables = bytes_of_subset(len(splits), scorer.n_models, in_memory=False) * len(subsets)
+    return seconds, needed + found * in_memory + tables
 
 
 def _measurable(scorer: SubsetScorer, rows: SplitRows, task: Task, means: Means) -> Any:
@@ -413,10 +422,12 @@ def announcement(
     n_jobs: int | None,
     tasks: Sequence[Task],
     needed_after: int = 0,
+    *,
+    in_memory: bool = True,
 ) -> str:
     """What there is to do, and what it will cost, in a sentence; memory is that of the process, rows and all."""
     (fit, score), n = rows.splits[0], len(rows.splits)
-    seconds, needed = expected_cost(scorer, rows.X, rows.splits, subsets, n_jobs, tasks)
+    seconds, needed = expected_cost(scorer, rows.X, rows.splits, subsets, n_jobs, tasks, in_memory=in_memory)
     most = memory.resident_bytes() + max(needed, needed_after)
     of_splits = f"{n} splits of the rows: " if n > 1 else ""
     what = scorer.describe(subsets, len(fit), len(score))

@@ -6,7 +6,7 @@ import errno
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,11 @@ NO_ROOM = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}
 
 class Store(Protocol):
     """Keeps what was found; a key that it knows is not done again."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether what is kept takes memory."""
+        ...
 
     def finished(self) -> Collection[str]:
         """The keys of what is done."""
@@ -36,6 +41,8 @@ class Store(Protocol):
 
 class MemoryStore:
     """Kept as long as the process lives, as the bytes that a file would hold: half of the arrays, or less."""
+
+    in_memory: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._found: dict[str, bytes] = {}
@@ -54,6 +61,7 @@ class MemoryStore:
 class LogStore:
     """Kept in a file."""
 
+    in_memory: ClassVar[bool] = False
     log: AppendLog
 
     def finished(self) -> Collection[str]:
@@ -76,6 +84,10 @@ class Part:
 
     store: Store
     name: str
+
+    @property
+    def in_memory(self) -> bool:
+        return self.store.in_memory
 
     def finished(self) -> Collection[str]:
         front = f"{self.name}:"
