@@ -2,15 +2,18 @@
 
     python benchmarks/many_columns.py [--columns 10,50,100,200] [--sizes 2,3] [--marginals kde,copula+stack]
                                       [--splits paper,default] [--rows 1000] [--alpha auto|none] [--search exhaustive]
+                                      [--jobs 1]
 
 The table has planted blocks (three XOR-like columns, two pairs on rings, two columns alone, and so on). Every line is a
 fit in a process of its own: seconds of the processor for scoring (with what chance gives), for selecting, and for the
-blocks; the most memory that the process held, beside the same process before it began; how many blocks are right.
+blocks; the most memory that the process held, beside what was said before anything was scored, and the same process
+before it began; how many blocks are right.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import time
@@ -43,7 +46,7 @@ def peak_megabytes() -> float:
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
 
 
-def measure(d: int, k: int, marginal: str, split: str, alpha: str, n_rows: int, search: str) -> None:
+def measure(d: int, k: int, marginal: str, split: str, alpha: str, n_rows: int, search: str, n_jobs: int) -> None:
     from isde import ISDE
     from isde.density import scaling_for
 
@@ -54,6 +57,8 @@ def measure(d: int, k: int, marginal: str, split: str, alpha: str, n_rows: int, 
         split=None if split == "default" else split,
         alpha=None if alpha == "none" else "auto",
         random_state=0,
+        n_jobs=n_jobs,
+        verbose=1,  # what is said of memory is read by the process that started this one
         **({} if search == "exhaustive" else {"search": search}),
     )
     small, _ = planted(6, 2, 40)
@@ -85,23 +90,26 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--alpha", default="auto", choices=["auto", "none"])
     parser.add_argument("--search", default="exhaustive", choices=["exhaustive", "screened"])
+    parser.add_argument("--jobs", type=int, default=1, help="workers")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
-        measure(
-            int(asked.columns), int(asked.sizes), asked.marginals, asked.splits, asked.alpha, asked.rows, asked.search
-        )
+        case = int(asked.columns), int(asked.sizes), asked.marginals, asked.splits
+        measure(*case, asked.alpha, asked.rows, asked.search, asked.jobs)
         return
     print(f"{asked.rows:,} rows, alpha {asked.alpha}, search {asked.search}; seconds of the processor, megabytes")
     print(f"{'d':>5} {'k':>2} {'marginal':<13} {'split':<8} {'subsets':>10} {'scoring':>9} {'select':>8} ", end="")
-    print(f"{'peak':>8} {'before':>8}  {'proved':<6} blocks right", flush=True)
+    print(f"{'peak':>8} {'before':>8}  {'proved':<6} blocks right, MB said", flush=True)
     for marginal in asked.marginals.split(","):
         for split in asked.splits.split(","):
             for k in asked.sizes.split(","):
                 for d in asked.columns.split(","):
                     case = ["--columns", d, "--sizes", k, "--marginals", marginal, "--splits", split]
                     more = ["--rows", str(asked.rows), "--alpha", asked.alpha, "--search", asked.search, "--one"]
-                    subprocess.run([sys.executable, __file__, *case, *more], check=True)
+                    one = [sys.executable, __file__, *case, *more, "--jobs", str(asked.jobs)]
+                    done = subprocess.run(one, check=True, capture_output=True, text=True)
+                    said = re.search(r"([\d,]+) MB with the rows", done.stderr)
+                    print(f"{done.stdout.rstrip()}  {said[1] if said else '?':>8}", flush=True)
 
 
 if __name__ == "__main__":

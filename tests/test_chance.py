@@ -24,6 +24,7 @@ from isde.errors import InputError, ISDEWarning
 from isde.marginals import resolve_marginal
 from isde.marginals.copula import CopulaScorer
 from isde.marginals.marginal import Traits
+from isde.run.store import MemoryStore
 from isde.run.work import Chunk, ChunkScores
 from isde.score_tables import How, score_models
 from isde.score_tasks import SplitRows
@@ -356,6 +357,25 @@ def test_tables_cost_no_more_than_the_data_or_twenty_seconds(d, k, n, split, mon
     if n_tables < TABLES:  # no narrower table, and not one table more
         assert width == d
         assert (n_tables + 1) * products(rows, width) > 0.99 * allowed
+
+
+@pytest.mark.parametrize(("d", "k", "n_tables"), [(60, 3, TABLES), (100, 3, 12), (200, 3, 1), (50, 5, 1)])
+def test_a_million_subsets_are_shown_by_one_table(d, k, n_tables, monkeypatch):
+    asked = []
+    monkeypatch.setattr(chance_module, "_draw_once", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr(chance_module, "AFFORDABLE", 1e20)
+    drawn_by(CopulaScorer(), "structure", d, k, 3000)
+    assert asked[0][7] == n_tables
+
+
+def test_one_table_has_the_same_bits_whoever_draws_it(monkeypatch, rng):
+    monkeypatch.setattr(chance_module, "TABLES", 1)
+    splits = draw_splits(resolve_split("paper", 0), rng.normal(size=(120, 18)))
+    ask = CopulaScorer(), "paper", splits, SubsetFamily(18, 3), 120
+    one, two = (draw_chance(*ask, n_jobs, MemoryStore()) for n_jobs in (1, 2))
+    assert one.n_tables == 1
+    for model, same in zip(one.margins, two.margins, strict=True):
+        assert [own.tobytes() for kinds in model for own in kinds] == [own.tobytes() for kinds in same for own in kinds]
 
 
 @pytest.mark.parametrize(("n", "drawn"), [(5000, 60), (10_000, 60), (30_000, 180), (1_000_000, 1200)])

@@ -1,7 +1,7 @@
 """A search by candidates: lists of subsets beside all of them, what grows, what is proved, and what is said of it."""
 
 import json
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -13,12 +13,13 @@ import isde
 from isde import ISDE, TreeISDE, best_partitions, select_partition, select_tree, worst_partitions
 from isde.cli import main
 from isde.errors import InputError
+from isde.first_look import QUICKER, WAVES, looks_of_triples
 from isde.inspection import extremes, hierarchy, landscape, neighbourhood, torn_columns
 from isde.listed_subsets import ListedSubsets
 from isde.partitions import enumerate_partitions
 from isde.scores import SubsetScores
 from isde.scoring import Scoring
-from isde.screening import Growth, best_of_columns, promises, screen
+from isde.screening import Growth, best_of_columns, in_words_of_search, looked_at, promises, screen
 from isde.solvers.dominance import best_divisions
 from isde.solvers.proofs import verify
 from isde.subsets import SubsetFamily
@@ -160,7 +161,7 @@ def test_candidates_are_the_sets_that_links_connect_with_all_their_parts(links):
         return SubsetScores(whole, gains, nothing, nothing, table.names, charges=charges)
 
     table = planted(d, links)
-    found = screen(table, k, score)
+    found = screen(table, k, score, look=None)
     own = [s for s in SubsetFamily(d, 3) if len(s) > 1 and is_link(s, links)]
     candidates = {s for size in (4, 5) for s in combinations(range(d), size) if connected(s, own)}
     expected = {s for s in closed(candidates) if len(s) > 3}
@@ -206,6 +207,94 @@ def test_the_best_of_each_column_are_kept():
     members = np.array([[0, 1], [1, 2], [2, 3], [0, 3]], dtype=np.int16)
     assert best_of_columns(members, np.array([4.0, 3.0, 2.0, 1.0]), 4, most=1).tolist() == [True, True, True, False]
     assert best_of_columns(members, np.array([4.0, 3.0, 2.0, 1.0]), 4, most=2).all()
+
+
+# --- a first look at triples -----------------------------------------------------------------------------------
+
+
+def test_a_look_is_the_mean_of_products_of_waves(rng):
+    """Triple by triple, wave by wave: the slow twin."""
+    X = rng.standard_normal((200, 6))
+    X[:, 5] += np.sign(X[:, 1] * X[:, 3])
+    ranks = 1 + np.argsort(np.argsort(X, axis=0), axis=0)
+    waves = [np.sqrt(2) * np.cos(np.pi * n * ranks / 201) for n in range(1, WAVES + 1)]
+    expected = []
+    for a, b, c in SubsetFamily(6, 3).members(3).tolist():
+        total = 0.0
+        for i, j, k in product(range(WAVES), repeat=3):
+            mean = (waves[i][:, a] * waves[j][:, b] * waves[k][:, c]).mean()
+            total += QUICKER ** (i + j + k) * (mean**2 - 1 / 200)
+        expected.append(total / 2)
+    np.testing.assert_allclose(looks_of_triples(X, None), expected, rtol=0, atol=1e-6)
+    assert SubsetFamily(6, 3).members(3)[np.argmax(expected)].tolist() == [1, 3, 5]
+
+
+def test_a_look_has_the_same_bits_for_any_number_of_workers_and_any_increasing_scale(rng):
+    X = rng.standard_normal((300, 8))
+    one = looks_of_triples(X, 1)
+    assert one.tobytes() == looks_of_triples(X, 3).tobytes() == looks_of_triples(np.exp(X), 1).tobytes()
+
+
+def test_triples_are_chosen_by_what_they_and_their_pairs_promise(monkeypatch):
+    monkeypatch.setattr("isde.screening.LOOKED", 1)
+    family, triples = SubsetFamily(8, 2), list(SubsetFamily(8, 3))[36:]
+    gains, nothing = np.zeros(len(family)), np.full(len(family), np.nan)
+    gains[family.index((0, 1))], gains[family.index((1, 2))] = 0.5, 0.3  # a chain: it promises the weaker of them
+    looks = np.zeros(len(triples))
+    looks[triples.index((3, 4, 5))], looks[triples.index((5, 6, 7))], looks[triples.index((0, 3, 6))] = 0.2, 0.25, 0.1
+    names = tuple(f"c{i}" for i in range(8))
+    grown = looked_at(SubsetScores(family, gains, nothing, nothing, names), looks)
+    assert list(grown.subsets) == [(0, 1, 2), (3, 4, 5), (5, 6, 7)]
+
+
+@pytest.fixture(scope="module")
+def wide(rows):
+    """The same rows with more columns, of which triples are looked at, beside the search that scores all triples."""
+    X = np.hstack([rows[0], np.random.default_rng(5).standard_normal((600, 6))])
+    asked = {"search": "screened", "split": "paper", "random_state": 0}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("isde.screening.SCORED", 100)
+        patch.setattr("isde.screening.LOOKED", 2)
+        model = ISDE(5, **asked).fit(X)
+    return X, model, Scoring.of(5, **asked).score(X)
+
+
+def test_after_a_look_every_scored_subset_has_the_score_and_the_charge_it_had(wide, rows):
+    _, model, every = wide
+    few = model.subset_scores_
+    assert (few.subsets.complete, every.subsets.complete) == (2, 3)
+    assert len(few) < len(every) / 4
+    same = every.only(few.subsets)
+    np.testing.assert_allclose(few.scores, same.scores, rtol=0, atol=1e-6)
+    assert few.charges.tobytes() == same.charges.tobytes()
+    assert model.partition_ == (*rows[1], *((c,) for c in range(14, 20))) == select_partition(every).partition
+    assert model.selection_.is_optimal
+
+
+def test_every_part_of_a_candidate_is_scored_after_a_look(wide):
+    subsets = wide[1].subset_scores_.subsets
+    larger = [s for s in subsets if len(s) > 3]
+    assert larger
+    assert all(part in subsets for part in closed(larger))
+
+
+def test_a_table_after_a_look_is_saved_and_said(wide, tmp_path):
+    _, model, _ = wide
+    model.save(tmp_path / "model.isde")
+    again = isde.load(tmp_path / "model.isde")
+    assert again.subset_scores_.subsets == model.subset_scores_.subsets
+    assert again.selection_.proof == "proved"
+    n = len(model.subset_scores_.subsets.members(3))
+    said = in_words_of_search(again.subset_scores_)
+    assert said.startswith(f"all subsets of up to 2 columns, {n:,} of 1,140 triples after a first look, and ")
+    assert len(model.subset_scores_) + model.subset_scores_.subsets.n_missing == len(SubsetFamily(20, 5))
+
+
+def test_nothing_grows_from_a_chain_of_pairs_that_no_look_chose():
+    every = planted(6, [(0, 1), (1, 2), (2, 3)])
+    for triples, expected in (([], []), ([(0, 1, 2)], [(0, 1, 3), (0, 2, 3), (1, 2, 3), (0, 1, 2, 3)])):
+        looked = every.only(ListedSubsets(6, 2, [ListedSubsets.of(6, [*triples, (3, 4, 5)]).ranks(3)]))
+        assert list(Growth(6).grow(looked, 4).subsets) == expected  # with those of its parts that were not scored
 
 
 # --- scores and models -----------------------------------------------------------------------------------------

@@ -77,6 +77,10 @@ FARTHEST_TAIL = 1e6
 AFFORDABLE = 4e11
 """Products of kernels: some 20 s of one core. Tables cost no more than that, or no more than scoring the data does."""
 
+MARGINS = 1 << 21
+"""Margins of a model that are drawn, at most, but for one whole table: a million subsets show the largest margins of a
+million, and a table of as many takes minutes. Tables of up to 50,000 subsets are as many as they were."""
+
 OVERHEAD, COLUMN, TIMES = 3.6e5, 1.2e9, 20
 """Products that take as long as what a subset of a split costs besides them, and a column scored by itself; how many
 times what scoring the data costs may be spent where that is little."""
@@ -167,7 +171,8 @@ def draw_chance(
     widths = range(max(COLUMNS, subsets.n_columns), narrowest - 1, -1)
     costs = {width: part * len(SubsetFamily(width, largest)) for width in widths}
     width = next((w for w in widths if TABLES * costs[w] <= affordable), narrowest)
-    n_tables = int(np.clip(affordable / costs[width], 1, TABLES))
+    most = min(affordable / costs[width], MARGINS / len(SubsetFamily(width, largest)))
+    n_tables = int(np.clip(most, 1, TABLES))
     shape = Shape(split, shared, largest, rows, drawn_rows, width)
     if store is not None or not named:
         return _draw(scorer, shape, n_tables, n_jobs, store)
@@ -238,7 +243,8 @@ def _score_tables(
 ) -> list[ChunkScores]:
     """The margins of each table, by position among the subsets of the first model, then of the next."""
     known = frozenset(store.finished())
-    todo, executor = [table for table in drawn if table.key not in known], choose_executor(n_jobs, shares=False)
+    todo = [table for table in drawn if table.key not in known]
+    executor = choose_executor(n_jobs, shares=len(todo) == 1)  # workers have a table each, or one together
     # Small matrices by many threads take many times as long. Few rows are said of the data themselves.
     with threadpool_limits(1, "blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ISDEWarning)
@@ -306,7 +312,7 @@ def _draw_table(shape: Shape, seed: int, most: int | None = None) -> DrawnTable:
 def _margins(scorer: SubsetScorer, table: DrawnTable, means: Means) -> ChunkScores:
     """Of all subsets, or of those with the largest margins of their size and kind, by each model."""
     subsets, names = SubsetFamily(table.X.shape[1], table.max_size), default_names(table.X.shape[1])
-    rows, how = SplitRows(scorer, table.X, table.splits), How(1, executor=LocalExecutor(1))
+    rows, how = SplitRows(scorer, table.X, table.splits), How(1, executor=LocalExecutor(means.n_workers))
     models = score_models(rows, subsets, names, how, shared=table.shared)
     margins = np.concatenate([all_margins(model) for model in models])
     kept = np.arange(len(margins))

@@ -75,9 +75,9 @@ class ISDE(StructureEstimator):
         How the best partition is found; all are exact.
     search : "exhaustive" or "screened", default="exhaustive"
         Which subsets are scored. "exhaustive": all of at most `max_block_size` columns. "screened", where these are too
-        many: all pairs and triples, and larger candidates that pairs and triples connect which gain more than chance
-        gives; the partition is proved to be the best of those into scored blocks, and `subset_scores_` says how many
-        subsets were not scored (`subsets.n_missing`).
+        many: all pairs, all triples (of more than 46 columns those that a first look chooses), and larger candidates
+        that pairs and triples connect which gain more than chance gives; the partition is proved to be the best of
+        those into scored blocks, and `subset_scores_` says how many subsets were not scored (`subsets.n_missing`).
     n_jobs : int or None, default=None
         Workers, as in joblib. The result does not depend on it, nor on scikit-learn's `working_memory`
         (`sklearn.config_context`), which bounds what scoring needs beyond data and results: 1,024 MiB unless set.

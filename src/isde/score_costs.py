@@ -17,8 +17,9 @@ from isde.subsets import SubsetFamily
 TABLE_BYTES = 17
 """Of a subset of a split, while the table of a model is made: score, bandwidth, whether it is settled."""
 
-RESULT_BYTES = 14
-"""Of a subset of a split by a model, at most, as the store packs it: position, score, bandwidth, if it is settled."""
+RESULT_BYTES, PLAIN_BYTES = 14, 9
+"""Of a subset of a split by a model, at most, as the store packs it: position, score, bandwidth, if it is settled; and
+without a bandwidth, all subsets in a row."""
 
 NUMBER_BYTES = 8
 
@@ -52,9 +53,17 @@ def bytes_of_subset(n_splits: int, n_models: int, *, in_memory: bool) -> int:
 
 
 def expected_cost(
-    rows: SplitRows, subsets: SubsetFamily, n_jobs: int | None, tasks: Sequence[Task] | None = None
+    rows: SplitRows,
+    subsets: SubsetFamily,
+    n_jobs: int | None,
+    tasks: Sequence[Task] | None = None,
+    *,
+    in_memory: bool = True,
 ) -> tuple[float, int]:
-    """Seconds and bytes that tasks, or all of them, will need: of each model a chunk of middle size is timed."""
+    """Seconds and bytes that tasks, or all of them, will need: of each model a chunk of middle size is timed.
+
+    What they find takes memory, or stands in a file.
+    """
     scorer, splits = rows.scorer, rows.splits
     executor = choose_executor(n_jobs, scorer.traits.in_processes)
     tasks = plan_tasks(scorer, splits, subsets, shared=are_tuned_together(splits)) if tasks is None else tasks
@@ -67,7 +76,9 @@ def expected_cost(
         one = cost.shared / executor.n_workers + cost.alone / at_once
         seconds += one * sum(task.chunk.work for task in own) / middle.chunk.work
         needed = max(needed, at_once * cost.memory)
-    return seconds, needed + bytes_of_subset(len(splits), scorer.n_models, in_memory=True) * len(subsets)
+    found = sum(task.chunk.n_subsets * (RESULT_BYTES if task.chunk.tuned else PLAIN_BYTES) for task in tasks)
+    tables = bytes_of_subset(len(splits), scorer.n_models, in_memory=False) * len(subsets)
+    return seconds, needed + found * in_memory + tables
 
 
 def _measurable(rows: SplitRows, task: Task, means: Means) -> Any:
@@ -89,11 +100,17 @@ def _of_one_kind(tasks: Sequence[Task]) -> Iterator[list[Task]]:
 
 
 def announcement(
-    rows: SplitRows, subsets: SubsetFamily, n_jobs: int | None, tasks: Sequence[Task], needed_after: int = 0
+    rows: SplitRows,
+    subsets: SubsetFamily,
+    n_jobs: int | None,
+    tasks: Sequence[Task],
+    needed_after: int = 0,
+    *,
+    in_memory: bool = True,
 ) -> str:
     """What there is to do, and what it will cost, in a sentence; memory is that of the process, rows and all."""
     (fit, score), n = rows.splits[0], len(rows.splits)
-    seconds, needed = expected_cost(rows, subsets, n_jobs, tasks)
+    seconds, needed = expected_cost(rows, subsets, n_jobs, tasks, in_memory=in_memory)
     most = memory.resident_bytes() + max(needed, needed_after)
     of_splits = f"{n} splits of the rows: " if n > 1 else ""
     what = rows.scorer.describe(subsets, len(fit), len(score))

@@ -70,7 +70,7 @@ def score_models(
         if task.key in finished:
             _check_found(task, store.get(task.key))
     if how.verbose > 0 and not lists:
-        _say_what_is_left(rows, subsets, how, tasks, todo)
+        _say_what_is_left(rows, subsets, how, tasks, todo, in_memory=store.in_memory)
     if todo:
         work = f"Scoring {len(lists[-1] if lists else subsets):,} subsets" + (
             f" on {len(splits)} splits" if len(splits) > 1 else ""
@@ -164,7 +164,7 @@ class _Progress:
 
 
 def _say_what_is_left(
-    rows: SplitRows, subsets: SubsetFamily, how: How, tasks: Sequence[Task], todo: Sequence[Task]
+    rows: SplitRows, subsets: SubsetFamily, how: How, tasks: Sequence[Task], todo: Sequence[Task], *, in_memory: bool
 ) -> None:
     whole, left = (sum(task.n_steps for task in some) for some in (tasks, todo))
     if left < whole:
@@ -172,7 +172,7 @@ def _say_what_is_left(
         say(f"{1 - left / whole:.0%} of the subsets were scored before ({there})")
     if todo:
         say("Measuring (the first run on a machine compiles for some seconds)")
-        say(announcement(rows, subsets, how.n_jobs, todo, how.needed_after))
+        say(announcement(rows, subsets, how.n_jobs, todo, how.needed_after, in_memory=in_memory))
 
 
 def _by_split(

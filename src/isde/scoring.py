@@ -6,18 +6,20 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from isde.arrays import Matrix
+from isde.arrays import Matrix, Vector
 from isde.chance import Chance, all_margins, draw_chance
 from isde.data.checks import as_table
 from isde.data.table import default_names
 from isde.engine.grid import BandwidthGrid
 from isde.errors import ISDEWarning, PartialWarning
+from isde.first_look import looks_of_triples
 from isde.joined_tables import best_scores, with_columns
 from isde.listed_subsets import EVERY_UP_TO, ListedSubsets
 from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
@@ -33,13 +35,14 @@ from isde.score_costs import check_table
 from isde.score_tables import How, score_models
 from isde.score_tasks import SplitRows
 from isde.scores import SubsetScores
-from isde.screening import EXHAUSTIVE, SCREENED, check_search, in_words_of_search, screen
+from isde.screening import EXHAUSTIVE, SCREENED, check_search, every_up_to, in_words_of_search, screen
 from isde.splits import (
     Split,
     draw_splits,
     preset_for,
     resolve_split,
     rows_at_most,
+    shuffled,
     split_key,
 )
 from isde.subsets import Subset, SubsetFamily
@@ -124,7 +127,10 @@ class Scoring:
     ) -> SubsetScores:
         """`score` with the splits given; `store` and `sizes` as in `score_models`."""
         every = SubsetFamily(X.shape[1], self.max_block_size)
-        first = every.up_to(min(EVERY_UP_TO, every.max_size)) if self.search == SCREENED else every
+        small, first = every, every
+        if self.search == SCREENED:
+            small = every.up_to(min(EVERY_UP_TO, every.max_size))
+            first = every.up_to(every_up_to(every.n_columns, every.max_size))
         check_table(first, len(splits), self.marginal.n_models, in_memory=store is None)
         # What is scored first is not scored again with candidates.
         kept = MemoryStore() if store is None and self.search == SCREENED else _part(store, "table")
@@ -140,10 +146,10 @@ class Scoring:
             lists.append(new)
             return best_scores(self._charged(scored(whole), chance, len(X)))
 
-        models, chance = scored(first), self._chance(splits, first, every.max_size, len(X), _part(store, "chance"))
+        models, chance = scored(first), self._chance(splits, small, every.max_size, len(X), _part(store, "chance"))
         scores = best_scores(self._charged(models, chance, len(X)))
         if first.max_size < every.max_size:
-            scores = screen(scores, every.max_size, with_list)
+            scores = screen(scores, every.max_size, with_list, lambda: self._look(X))
             self._say_screened(scores)
         if self.marginal.traits.by_ranks and columns:
             scores = with_columns(scores, self._columns_alone(X, splits, names, _part(store, "alone")))
@@ -195,6 +201,14 @@ class Scoring:
                 f"that independent columns show a block in at most {100 * alpha:g} % of tables"
             )
         return chance
+
+    def _look(self, X: Matrix) -> Vector:
+        """What each triple seems to gain, by as many rows as splits may have."""
+        rows = X[shuffled(len(X))[: rows_at_most(len(X), self.max_split_rows)]]
+        if self.verbose > 0:
+            say(f"Looking at {comb(X.shape[1], 3):,} triples of columns")
+        with threadpool_limits(1, "blas"):
+            return looks_of_triples(rows, self.n_jobs)
 
     def _charged(self, models: list[SubsetScores], chance: Chance | None, n_rows: int) -> list[SubsetScores]:
         """Each model's table with what chance gives it."""

@@ -6,6 +6,9 @@ nothing is charged, a link gains more than its best division.) Links that overla
 is a set of columns that links inside it connect: a chain of pairs, two XOR triples with a column in common, a triple
 that a pair joins. Every part of a candidate is scored too, so that it is compared with all its divisions.
 
+Of many columns even triples are too many. A first look (`first_look`) says what each of them promises: what its columns
+seem to say that no two do, and what its pairs gain beside the best of them. The best of each column are scored.
+
 What this cannot find is a block of four or more columns without a link: one whose pairs and triples are all about
 independent, such as the parity of four columns.
 
@@ -20,6 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +32,7 @@ from isde.arrays import FrozenArrays, Mask, Vector
 from isde.listed_subsets import EVERY_UP_TO, ListedSubsets, combinations_at, ranks_of
 from isde.scores import SubsetScores
 from isde.solvers.dominance import best_divisions
-from isde.subsets import SubsetFamily
+from isde.subsets import SubsetFamily, colex_combinations
 
 EXHAUSTIVE, SCREENED = "exhaustive", "screened"
 """How subsets are searched: all of them, or candidates."""
@@ -41,6 +45,10 @@ GROWING = 30
 
 SCORED = 1000
 """Candidates of a size that are scored for each column."""
+
+LOOKED = 100
+"""Triples of a column that are scored after a first look, where it has more than `SCORED`. Every link of
+experiments/screened.py's `look` would have been among the best ten of its columns."""
 
 GROWN_AT_ONCE = 1 << 12
 """Sets whose unions with links are made together."""
@@ -57,22 +65,54 @@ class Grown:
     left_out: int  # candidates that are not among them, since others promise more
 
 
-def screen(
-    table: SubsetScores, max_size: int, score: Callable[[ListedSubsets, ListedSubsets], SubsetScores]
-) -> SubsetScores:
-    """A table of candidates of up to `max_size` columns, from one of all pairs and triples.
+def every_up_to(n_columns: int, max_size: int) -> int:
+    """Up to how many columns every subset is scored before candidates grow.
 
-    `score` is given what is new, and all that the table is to hold, and gives that table.
+    >>> every_up_to(46, 5), every_up_to(47, 5), every_up_to(47, 3)
+    (3, 2, 3)
     """
-    growth, left_out = Growth(table.n_columns), 0
-    whole = ListedSubsets(table.n_columns, EVERY_UP_TO, [])
-    for size in range(EVERY_UP_TO + 1, max_size + 1):
-        grown = growth.grow(table, size)
+    few = max_size <= EVERY_UP_TO or comb(n_columns - 1, EVERY_UP_TO - 1) <= SCORED
+    return min(max_size, EVERY_UP_TO if few else EVERY_UP_TO - 1)
+
+
+def screen(
+    table: SubsetScores,
+    max_size: int,
+    score: Callable[[ListedSubsets, ListedSubsets], SubsetScores],
+    look: Callable[[], Vector],
+) -> SubsetScores:
+    """A table of candidates of up to `max_size` columns, from one of all pairs, and all triples or none.
+
+    `score` is given what is new, and all that the table is to hold, and gives that table; `look` gives what each triple
+    seems to gain beyond its pairs.
+    """
+    growth, left_out, complete = Growth(table.n_columns), 0, table.subsets.complete
+    whole = ListedSubsets(table.n_columns, complete, [])
+    for size in range(complete + 1, max_size + 1):
+        grown = growth.grow(table, size) if size > EVERY_UP_TO else looked_at(table, look())
         left_out += grown.left_out
         whole = whole.joined(grown.subsets)
         more = score(grown.subsets, whole) if len(grown.subsets) else table.only(whole)
         table = replace(more, left_out=left_out)
     return table
+
+
+def looked_at(scores: SubsetScores, looks: Vector) -> Grown:
+    """The triples that promise most of each column, from scores of all pairs and a look at each triple."""
+    d = scores.n_columns
+    pairs, others = scores.subsets.members(2).astype(np.intp), colex_combinations(d - 1, 2)
+    gains = np.zeros((d, d))
+    gains[pairs[:, 0], pairs[:, 1]] = np.maximum(np.nan_to_num(scores.gains[scores.subsets.of_size(2)]), 0.0)
+    gains += gains.T
+    chosen = np.zeros(len(looks), dtype=bool)
+    for column in range(d):
+        x, y = (others + (others >= column)).T.astype(np.intp)
+        ranks = ranks_of(np.sort(np.stack([x, y, np.full(len(x), column)], axis=1), axis=1).astype(np.int16), d)
+        of_pairs = np.stack([gains[x, y], gains[x, column], gains[y, column]])
+        promised = looks[ranks] + of_pairs.sum(axis=0) - of_pairs.max(axis=0)
+        chosen[ranks[np.argsort(-promised, kind="stable")[:LOOKED]]] = True
+    listed = ListedSubsets(d, 0, [*_nothing(EVERY_UP_TO - 1), np.flatnonzero(chosen)])
+    return Grown(listed, 0)  # the others are counted as all that is not scored
 
 
 class Growth:
@@ -116,6 +156,7 @@ class Growth:
         self._connected[2] = pairs
         chains = _distinct([triples, *self._links[0].unions(pairs)], 3, self.n_columns)
         at = scores.subsets.find(chains)
+        chains, at = chains[at >= 0], at[at >= 0]  # those that promised most
         self._connected[3] = chains[best_of_columns(chains, margins[at], self.n_columns, GROWING)]
 
     def _unions(self, size: int) -> Rows:
@@ -236,8 +277,8 @@ def promises(scores: SubsetScores, candidates: Rows) -> Vector:
 def _with_parts(scored: SubsetFamily, candidates: Rows) -> ListedSubsets:
     """Candidates, and those of their parts that were not scored."""
     size, n_columns = candidates.shape[1], scored.n_columns
-    listed = [*_nothing(EVERY_UP_TO)]
-    for smaller in range(EVERY_UP_TO + 1, size):
+    listed = [*_nothing(scored.complete)]
+    for smaller in range(scored.complete + 1, size):
         parts = [candidates[:, columns] for columns in combinations(range(size), smaller)]
         every = _distinct(parts, smaller, n_columns)
         listed.append(ranks_of(every[scored.find(every) < 0], n_columns))
@@ -261,10 +302,15 @@ def check_search(search: str, penalty: str | None) -> None:
 
 def in_words_of_search(scores: SubsetScores) -> str:
     """How much of all subsets a table holds, in a sentence."""
-    larger = len(scores) - scores.subsets.offsets[scores.subsets.complete + 1]
-    said = (
-        f"all subsets of up to {scores.subsets.complete} columns and {larger:,} larger candidates were scored, "
-        f"{scores.subsets.n_missing:,} others of up to {scores.max_block_size} columns were not"
+    subsets = scores.subsets
+    larger = len(scores) - subsets.offsets[min(EVERY_UP_TO, subsets.max_size) + 1]
+    said = f"all subsets of up to {subsets.complete} columns"
+    if subsets.complete < EVERY_UP_TO:
+        triples = subsets.of_size(EVERY_UP_TO)
+        said += f", {triples.stop - triples.start:,} of {comb(scores.n_columns, 3):,} triples after a first look,"
+    said += (
+        f" and {larger:,} larger candidates were scored, "
+        f"{subsets.n_missing:,} others of up to {scores.max_block_size} columns were not"
     )
     if scores.left_out:
         said += f", {scores.left_out:,} of them candidates that promised less than {SCORED:,} others of each column"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,11 @@ from isde.run.work import ChunkScores
 
 class Store(Protocol):
     """Keeps what was found; a key that it knows is not done again."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether what is kept takes memory."""
+        ...
 
     def finished(self) -> Collection[str]:
         """The keys of what is done."""
@@ -34,6 +39,8 @@ class Store(Protocol):
 
 class MemoryStore:
     """Kept as long as the process lives, as the bytes that a file would hold: half of the arrays, or less."""
+
+    in_memory: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._found: dict[str, bytes] = {}
@@ -52,6 +59,7 @@ class MemoryStore:
 class LogStore:
     """Kept in a file."""
 
+    in_memory: ClassVar[bool] = False
     log: AppendLog
 
     def finished(self) -> Collection[str]:
@@ -80,6 +88,10 @@ class Part:
 
     store: Store
     name: str
+
+    @property
+    def in_memory(self) -> bool:
+        return self.store.in_memory
 
     def finished(self) -> Collection[str]:
         front = f"{self.name}:"
