@@ -48,8 +48,8 @@ def names_a_list(hint):
 
 def hints_of(kind):
     """Of the fields; names that are imported for annotations alone hide no array."""
-    module = vars(importlib.import_module(kind.__module__))
-    missing = {}
+    modules = [vars(importlib.import_module(base.__module__)) for base in reversed(kind.__mro__)]
+    module, missing = {name: value for own in modules for name, value in own.items()}, {}
     while True:
         try:
             return typing.get_type_hints(kind, {**module, **missing})

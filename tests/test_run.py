@@ -115,7 +115,7 @@ def test_the_cost_of_a_table_is_that_of_its_chunks_shared_by_the_workers(n_split
     assert seconds == pytest.approx(n_splits * (6.0 + 5.0) * (4.0 / n_jobs + 1.0 / side_by_side))
     work, gathered = side_by_side * (1000 + 10 * n_jobs // side_by_side), (17 * n_splits + 5 * 8 * 2) * len(SUBSETS)
     assert memory == work + gathered + 9 * n_splits * 36  # what four chunks find, none of it a bandwidth
-    _, in_a_file = expected_cost(Priced(), np.zeros((4, 4)), splits, SUBSETS, n_jobs, in_memory=False)
+    _, in_a_file = expected_cost(SplitRows(Priced(), np.zeros((4, 4)), splits), SUBSETS, n_jobs, in_memory=False)
     assert in_a_file == work + gathered
 
 

@@ -22,13 +22,17 @@ from isde.solvers.prices import cover_matrix
 from isde.subsets import SubsetFamily
 
 FEW_NODES = 3000
-"""Blocks that Python tries in the time in which a search compiled before is loaded."""
+"""Blocks that Python tries, in a process, in the time in which a search compiled before is loaded."""
 
 REMEMBERED = 1 << 20
 """Sets of covered columns that are remembered at most: 24 MB for up to 64 columns."""
 
 LARGEST_TOTAL = 1 << 61
 """No limit goes beyond: sums of slacks must stay within 64 bits."""
+
+
+_tried_by_python = 0
+"""So far: many short searches are a long one, and are compiled as that is."""
 
 
 class SearchTooLong(Exception):
@@ -108,10 +112,12 @@ class Search(FrozenArrays):
             )  # fmt: skip
 
         kept, totals = np.empty((n, d), dtype=np.int64), np.empty(n, dtype=np.int64)
-        few, nodes = min(FEW_NODES, self.most_nodes), self.most_nodes + 1
-        if not _search.signatures:  # nothing is compiled for a short search
+        global _tried_by_python
+        few, nodes = min(FEW_NODES - _tried_by_python, self.most_nodes), self.most_nodes + 1
+        if few > 0 and not _search.signatures:  # nothing is compiled for a short search
             with np.errstate(over="ignore"):  # of the hash
                 count, nodes = search(plain(_search), few)
+            _tried_by_python += nodes
         if nodes > few and (few < self.most_nodes or _search.signatures):
             count, nodes = search(_search, self.most_nodes)
         if nodes > self.most_nodes:
