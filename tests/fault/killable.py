@@ -14,12 +14,13 @@ import signal
 import sys
 import threading
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import ShuffleSplit
 
-from isde import ISDE, chance
+from isde import ISDE, TreeISDE, chance
 from isde.cli.exit_codes import exit_code
 from isde.run import executors, log
 from isde.run.store import LogStore
@@ -37,9 +38,11 @@ def die() -> None:
 
 def fit(job: dict[str, Any], folder: str | None) -> None:
     split = ShuffleSplit(job["splits"], train_size=0.5, random_state=0)
-    ISDE(3, marginal=job["marginal"], split=split, n_jobs=job["jobs"], random_state=0, checkpoint=folder).fit(
-        np.load(job["data"])
-    )
+    options = {"marginal": job["marginal"], "split": split, "n_jobs": job["jobs"], "random_state": 0}
+    STRUCTURES[job["structure"]](**options, checkpoint=folder).fit(np.load(job["data"]))
+
+
+STRUCTURES = {"blocks": partial(ISDE, 3), "screened": partial(ISDE, 4, search="screened"), "tree": partial(TreeISDE, 3)}
 
 
 def run(job: dict[str, Any]) -> None:

@@ -18,31 +18,42 @@ TRIES, FEW = 200, 20
 JOBS, AT_A_TIME, LONGEST = 2, 5, 0.3
 """Workers; kills of one run, after which it is left to end; seconds after its first record that a run lives at most."""
 
-MARGINALS = ("kde", "copula+stack")
+CASES = (("kde", "blocks"), ("copula+stack", "blocks"), ("kde", "screened"), ("kde", "tree"))
+"""Marginals and structures: candidates of a screened run follow from scores that were there."""
 
 
 def run(tries: int, folder: Path, rng: np.random.Generator) -> Iterator[str | None]:
     with runs.killable(folder, jobs=JOBS) as program:
         alone = {}
-        for marginal in MARGINALS:
-            whole = folder / f"alone-{marginal}"
-            if program.start(whole, marginal=marginal) != 0:
+        for case in CASES:
+            whole = folder / f"alone-{'-'.join(case)}"
+            if program.start(whole, **_options(case)) != 0:
                 raise RuntimeError("a run that is left alone fails")
-            alone[marginal] = runs.outcome(whole)
+            alone[case] = runs.outcome(whole)
         for number, first in enumerate(range(0, tries, AT_A_TIME)):
-            marginal = MARGINALS[number % len(MARGINALS)]
+            case = CASES[number % len(CASES)]
             kills = min(AT_A_TIME, tries - first)
-            complaint = _one_run(program, folder / f"run-{first}", marginal, alone[marginal], kills, rng)
+            complaint = _one_run(program, folder / f"run-{first}", case, alone[case], kills, rng)
             yield from [complaint] * kills  # of a run that ends otherwise, no kill was survived
 
 
+def _options(case: tuple[str, str]) -> dict[str, str]:
+    marginal, structure = case
+    return {"marginal": marginal, "structure": structure}
+
+
 def _one_run(
-    program: runs.Killable, place: Path, marginal: str, alone: dict[str, str], kills: int, rng: np.random.Generator
+    program: runs.Killable,
+    place: Path,
+    case: tuple[str, str],
+    alone: dict[str, str],
+    kills: int,
+    rng: np.random.Generator,
 ) -> str | None:
     """None for the bits of a run that was left alone, with as few chunks done again as is promised."""
     killed = n_begun = n_kept = 0
     while killed < kills:
-        code = program.start(place, marginal=marginal, seconds=float(rng.uniform(0, LONGEST)))
+        code = program.start(place, **_options(case), seconds=float(rng.uniform(0, LONGEST)))
         if code == 0:  # it was done before its time: begin anew
             (place / "scores.log").unlink()
             n_begun, n_kept = runs.n_begun(place), 0
@@ -56,7 +67,7 @@ def _one_run(
         if killed % 3 == 0:
             runs.tear(place / "scores.log", rng)
         n_begun, n_kept = runs.n_begun(place), runs.n_kept(place)
-    if program.start(place, marginal=marginal) != 0:
+    if program.start(place, **_options(case)) != 0:
         return f"{place}: does not go on after {killed} kills"
     found, more = runs.outcome(place), runs.n_begun(place) - n_begun - (runs.n_kept(place) - n_kept)
     different = [name for name in alone if found[name] != alone[name]]

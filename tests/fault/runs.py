@@ -20,7 +20,7 @@ class Killable:
 
     def __init__(self, process: subprocess.Popen[str], data: Path, **options: Any) -> None:
         self.process, self.data = process, data
-        self.options = {"jobs": 2, "marginal": "kde", "splits": 12} | options
+        self.options = {"jobs": 2, "marginal": "kde", "splits": 12, "structure": "blocks"} | options
 
     def start(self, folder: Path, **how: Any) -> int:
         """The exit code of a run as the command has it, -9 where it was killed."""
