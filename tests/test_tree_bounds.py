@@ -369,6 +369,8 @@ def test_settling_moves_one_facet_after_another_to_where_the_bound_is_lowest(dat
     cuts = descent.passed(data.draw(st.lists(any_cuts(d, min(d, k)), max_size=5)), -inf)
     descent.add(cuts, np.full(len(cuts), 0.01))
     descent.run(data.draw(st.integers(1, 20)))
+    # Some prices are too high, as after steps: those are lowered.
+    descent._facet_prices += np.random.default_rng(seed).exponential(0.5, len(descent._facet_prices))
     before = descent.bound()
     prices = descent._facet_prices.copy()
     for facet in reversed(range(len(prices))):

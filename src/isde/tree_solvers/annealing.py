@@ -27,18 +27,18 @@ from isde.tree_solvers.problem import TreeProblem, TreeTask
 from isde.tree_solvers.solver import Found
 from isde.trees import Edge, tree_of_edges
 
-RUNS, AGAIN = 6, 4
-"""From the starts, and from the best tree of all runs before, warm."""
-
 STEPS_PER_PAIR = 5000
 """Of a run, for each pair of columns: 2.5 million for 32 columns, 0.3 s."""
 
-HOT, WARM, COLD = 0.3, 0.08, 0.02
-"""Temperatures of a run at its start, at that of a run from a good tree, and at the end of both, in gains of the
-average edge of the best forest. Hotter, nothing is left of a start; colder, nothing moves."""
+MILD, WARM, HOT, COLD = 0.3, 0.08, 1.0, 0.02
+"""Temperatures of runs at their start, and of all at their end, in gains of the average edge of the best forest."""
+
+RUNS = (MILD,) * 6 + (WARM,) * 4 + (HOT,) * 3
+"""Warm runs go on from the best tree of those before, others from the starts. Of many columns mild runs find the better
+trees; scores that no density gives, such as those drawn by lot, need more heat."""
 
 LED_STEPS_PER_PAIR, COOL = 2000, 0.03
-"""Of a run that is led: its steps, and the temperature at the start of the run after it."""
+"""Of a run that is led, mild at its start: its steps, and the temperature at the start of the run after it."""
 
 LEADING = 0.3
 """What an edge costs that the point has nothing of, in the same unit."""
@@ -74,8 +74,8 @@ def best_edges(problem: TreeProblem) -> tuple[Edge, ...]:
     d, k = problem.subsets.n_columns, problem.subsets.max_size
     if d > 1 and k > 1:
         temperature = _temperature(problem)
-        for run in range(RUNS + AGAIN):
-            start, hot = (starts[run % len(starts)], HOT) if run < RUNS else (_best(found), WARM)
+        for run, hot in enumerate(RUNS):
+            start = _best(found) if hot == WARM else starts[run % len(starts)]
             edges = _run(problem, start, temperature, SEED + run, hot)
             found[edges] = problem.gain(edges)
     return _best(found)
@@ -95,7 +95,7 @@ def led(problem: TreeProblem, start: Sequence[Edge], point: NDArray[np.float64],
     costs = np.zeros(len(problem.subsets))
     costs[pairs] = LEADING * temperature * (1.0 - point[pairs])
     gains = problem.gains - gains_of_weights(problem.subsets, costs)
-    met = _walk(problem, start, _steps(problem, LED_STEPS_PER_PAIR), temperature, seed, gains)
+    met = _walk(problem, start, _steps(problem, LED_STEPS_PER_PAIR), temperature, seed, gains, MILD)
     met = _walk(problem, met, _steps(problem, LED_STEPS_PER_PAIR // 2), temperature, seed, problem.gains, COOL)
     return _walk(problem, met, 0, temperature, seed, problem.gains)
 
@@ -137,7 +137,7 @@ def _walk(
     temperature: float,
     seed: int,
     gains: NDArray[np.float64],
-    hot: float = HOT,
+    hot: float = MILD,
 ) -> tuple[Edge, ...]:
     d, k = problem.subsets.n_columns, problem.subsets.max_size
     joined = np.zeros((d, d), dtype=np.bool_)
