@@ -101,14 +101,16 @@ def score_models(
     lists: Sequence[ListedSubsets] = (),
     executor: Executor | None = None,
     needed_after: int = 0,
+    needed_beside: int = 0,
     shared: bool | None = None,
 ) -> list[SubsetScores]:
     """A table for each model of a scorer: mean score over splits, its standard error, median bandwidth.
 
     What a store has is not scored again. Its table may have been scored for smaller blocks first, those of `sizes`. The
     subsets beyond `subsets.complete` columns stand in `lists`, of which the last is new. Where what follows will need
-    more memory, `needed_after` says how much, so that it can be said before anything is done. Splits share what is
-    tuned if they are many and large, or as `shared` says.
+    more memory, `needed_after` says how much, so that it can be said before anything is done; `needed_beside` is what
+    comes on top of what threads do not give back. Splits share what is tuned if they are many and large, or as `shared`
+    says.
     """
     scorer.warn_few_rows(min(len(fit) for fit, _ in splits))
     store = MemoryStore() if store is None else store
@@ -121,7 +123,7 @@ def score_models(
         if task.key in finished:
             _check_found(task, store.get(task.key))
     if verbose > 0 and not lists:
-        _say_what_is_left(scorer, rows, subsets, n_jobs, tasks, todo, needed_after, store.in_memory)
+        _say_what_is_left(scorer, rows, subsets, n_jobs, tasks, todo, (needed_after, needed_beside), store.in_memory)
     if todo:
         work = f"Scoring {len(lists[-1] if lists else subsets):,} subsets" + (
             f" on {len(splits)} splits" if len(splits) > 1 else ""
@@ -364,7 +366,7 @@ def _say_what_is_left(
     n_jobs: int | None,
     tasks: Sequence[Task],
     todo: Sequence[Task],
-    needed_after: int,
+    needed_then: tuple[int, int],
     in_memory: bool,
 ) -> None:
     whole, left = (sum(task.n_steps for task in some) for some in (tasks, todo))
@@ -373,7 +375,7 @@ def _say_what_is_left(
         say(f"{1 - left / whole:.0%} of the subsets were scored before ({there})")
     if todo:
         say("Measuring (the first run on a machine compiles for some seconds)")
-        say(announcement(scorer, rows, subsets, n_jobs, todo, needed_after, in_memory=in_memory))
+        say(announcement(scorer, rows, subsets, n_jobs, todo, *needed_then, in_memory=in_memory))
 
 
 def expected_cost(
@@ -422,13 +424,14 @@ def announcement(
     n_jobs: int | None,
     tasks: Sequence[Task],
     needed_after: int = 0,
+    needed_beside: int = 0,
     *,
     in_memory: bool = True,
 ) -> str:
     """What there is to do, and what it will cost, in a sentence; memory is that of the process, rows and all."""
     (fit, score), n = rows.splits[0], len(rows.splits)
     seconds, needed = expected_cost(scorer, rows.X, rows.splits, subsets, n_jobs, tasks, in_memory=in_memory)
-    most = memory.resident_bytes() + max(needed, needed_after)
+    most = memory.resident_bytes() + max(needed + needed_beside, needed_after)
     of_splits = f"{n} splits of the rows: " if n > 1 else ""
     what = scorer.describe(subsets, len(fit), len(score))
     return f"{of_splits}{what}: {in_words(seconds, n)}, {most / 2**20:,.0f} MB with the rows"
