@@ -2,12 +2,15 @@
 
     python benchmarks/many_columns.py [--columns 10,50,100,200] [--sizes 2,3] [--marginals kde,copula+stack]
                                       [--splits paper,default] [--rows 1000] [--alpha auto|none] [--search exhaustive]
-                                      [--jobs 1]
+                                      [--jobs 1] [--estimate]
 
 The table has planted blocks (three XOR-like columns, two pairs on rings, two columns alone, and so on). Every line is a
 fit in a process of its own: seconds of the processor for scoring (with what chance gives), for selecting, and for the
 blocks; the most memory that the process held, beside what was said before anything was scored, and the same process
 before it began; how many blocks are right.
+
+`--estimate` scores one chunk of middle size of each model, of all its rows, and says what all chunks of all splits
+would take of the processor; and the same for each table that chance is measured on.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ import subprocess
 import sys
 import time
 import warnings
+from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 
@@ -81,6 +86,52 @@ def measure(d: int, k: int, marginal: str, split: str, alpha: str, n_rows: int, 
     )
 
 
+def seconds_of_chunks(scorer, X, splits, subsets, shared) -> float:
+    """What all of them take, by one of middle size of each model, tuned by its first split if splits share."""
+    from isde.run.work import Means
+    from isde.score_tables import SplitRows, _of_one_kind, plan_tasks, score_task
+
+    rows, seconds = SplitRows(scorer, X, splits), 0.0
+    tasks = plan_tasks(scorer, splits, subsets, shared=shared)
+    for own in _of_one_kind(tasks):
+        middle, here = sorted(own, key=lambda task: task.chunk.work)[len(own) // 2], rows
+        if middle.shares:
+            tunes = next(task for task in tasks if task.tunes and task.chunk.key == middle.chunk.key)
+            here = rows.with_tuned([(tunes, score_task(scorer, rows, tunes, Means()))])
+        start = time.process_time()
+        score_task(scorer, here, middle, Means())
+        seconds += (time.process_time() - start) * sum(task.chunk.work for task in own) / middle.chunk.work
+    return seconds
+
+
+def estimate(d: int, k: int, marginal: str, split: str, n_rows: int) -> None:
+    from threadpoolctl import threadpool_limits
+
+    from isde import chance
+    from isde.score_tables import are_tuned_together
+    from isde.scoring import Scoring
+    from isde.splits import preset_for
+    from isde.subsets import SubsetFamily
+
+    warnings.simplefilter("ignore")
+    scoring = Scoring.of(k, marginal=marginal, split=None if split == "default" else split, random_state=0)
+    scoring.score(planted(6, 2, 40)[0])  # compiled code is loaded or made
+    X, asked = planted(d, k, n_rows)[0], []
+    splits, subsets, scorer = scoring._splits(X), SubsetFamily(d, k), scoring._scorer
+    with threadpool_limits(1, "blas"):
+        shared = are_tuned_together(splits)
+        seconds, tables = seconds_of_chunks(scorer, X, splits, subsets, shared), ""
+        if scoring.alpha is not None:
+            with patch.object(chance, "_draw_once", lambda *shape: asked.append(shape)):  # the shape alone
+                chance.draw_chance(scorer, preset_for(scoring.split, n_rows), splits, subsets, n_rows, 1)
+            ((_, named, _, _, rows, drawn, width, n_tables, _),) = asked
+            family = SubsetFamily(width, k)
+            table = chance._draw_table(named, shared, k, rows, drawn, width, seed=0)
+            each = seconds_of_chunks(scorer, table.X, table.splits, family, shared)
+            tables = f", and {n_tables} tables of chance of {each:,.0f} s each"
+    print(f"{d:>5} {k:>2} {marginal:<13} {split:<8} {len(subsets):>10,}: about {seconds:,.0f} s{tables}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--columns", default="10,50,100,200")
@@ -91,11 +142,18 @@ def main() -> None:
     parser.add_argument("--alpha", default="auto", choices=["auto", "none"])
     parser.add_argument("--search", default="exhaustive", choices=["exhaustive", "screened"])
     parser.add_argument("--jobs", type=int, default=1, help="workers")
+    parser.add_argument("--estimate", action="store_true", help="what scoring would take, from one chunk of each model")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
         case = int(asked.columns), int(asked.sizes), asked.marginals, asked.splits
         measure(*case, asked.alpha, asked.rows, asked.search, asked.jobs)
+        return
+    if asked.estimate:
+        for marginal, split, k, d in product(
+            *(values.split(",") for values in (asked.marginals, asked.splits, asked.sizes, asked.columns))
+        ):
+            estimate(int(d), int(k), marginal, split, asked.rows)
         return
     print(f"{asked.rows:,} rows, alpha {asked.alpha}, search {asked.search}; seconds of the processor, megabytes")
     print(f"{'d':>5} {'k':>2} {'marginal':<13} {'split':<8} {'subsets':>10} {'scoring':>9} {'select':>8} ", end="")

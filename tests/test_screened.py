@@ -1,7 +1,9 @@
 """A search by candidates: lists of subsets beside all of them, what grows, what is proved, and what is said of it."""
 
 import json
+import re
 from itertools import combinations, product
+from math import comb
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import isde
 from isde import ISDE, TreeISDE, best_partitions, select_partition, select_tree, worst_partitions
 from isde.cli import main
 from isde.errors import InputError
-from isde.first_look import QUICKER, WAVES, looks_of_triples
+from isde.first_look import QUICKER, WAVES, bytes_of_looks, looks_of_triples
 from isde.inspection import extremes, hierarchy, landscape, neighbourhood, torn_columns
 from isde.listed_subsets import ListedSubsets
 from isde.partitions import enumerate_partitions
@@ -288,6 +290,17 @@ def test_a_table_after_a_look_is_saved_and_said(wide, tmp_path):
     said = in_words_of_search(again.subset_scores_)
     assert said.startswith(f"all subsets of up to 2 columns, {n:,} of 1,140 triples after a first look, and ")
     assert len(model.subset_scores_) + model.subset_scores_.subsets.n_missing == len(SubsetFamily(20, 5))
+
+
+def test_what_a_look_takes_is_said_before(monkeypatch, rng, capsys):
+    monkeypatch.setattr("isde.memory.resident_bytes", lambda: 0)
+    X, said = rng.standard_normal((60, 48)), []
+    for k in (2, 4):
+        Scoring.of(k, search="screened", marginal="gaussian", split="paper", random_state=0, verbose=1).score(X)
+        monkeypatch.setattr("isde.first_look.WAVES", 60_000)  # what is said alone follows from it: looks are not made
+        monkeypatch.setattr("isde.scoring.looks_of_triples", lambda rows, n_jobs: np.zeros(comb(48, 3)))
+        said.append(int(re.search(r"([\d,]+) MB with the rows", capsys.readouterr().err)[1].replace(",", "")))
+    assert said[1] - said[0] == pytest.approx(bytes_of_looks(60, 48, 1) / 2**20, abs=1.5)
 
 
 def test_nothing_grows_from_a_chain_of_pairs_that_no_look_chose():

@@ -105,13 +105,14 @@ def announcement(
     n_jobs: int | None,
     tasks: Sequence[Task],
     needed_after: int = 0,
+    needed_beside: int = 0,
     *,
     in_memory: bool = True,
 ) -> str:
     """What there is to do, and what it will cost, in a sentence; memory is that of the process, rows and all."""
     (fit, score), n = rows.splits[0], len(rows.splits)
     seconds, needed = expected_cost(rows, subsets, n_jobs, tasks, in_memory=in_memory)
-    most = memory.resident_bytes() + max(needed, needed_after)
+    most = memory.resident_bytes() + max(needed + needed_beside, needed_after)
     of_splits = f"{n} splits of the rows: " if n > 1 else ""
     what = rows.scorer.describe(subsets, len(fit), len(score))
     return f"{of_splits}{what}: {in_words(seconds, n)}, {most / 2**20:,.0f} MB with the rows"

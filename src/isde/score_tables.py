@@ -41,6 +41,7 @@ class How:
     executor: Executor | None = None  # None: as `n_jobs` and the scorer ask for
     verbose: int = 0
     needed_after: int = 0  # bytes that what follows will need, where that is more: said before anything is done
+    needed_beside: int = 0  # and what will come on top of all that threads do not give back
 
 
 def score_models(
@@ -172,7 +173,8 @@ def _say_what_is_left(
         say(f"{1 - left / whole:.0%} of the subsets were scored before ({there})")
     if todo:
         say("Measuring (the first run on a machine compiles for some seconds)")
-        say(announcement(rows, subsets, how.n_jobs, todo, how.needed_after, in_memory=in_memory))
+        needed = how.needed_after, how.needed_beside
+        say(announcement(rows, subsets, how.n_jobs, todo, *needed, in_memory=in_memory))
 
 
 def _by_split(

@@ -10,6 +10,7 @@ from math import comb
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
@@ -19,7 +20,7 @@ from isde.data.checks import as_table
 from isde.data.table import default_names
 from isde.engine.grid import BandwidthGrid
 from isde.errors import ISDEWarning, PartialWarning
-from isde.first_look import looks_of_triples
+from isde.first_look import bytes_of_looks, looks_of_triples
 from isde.joined_tables import best_scores, with_columns
 from isde.listed_subsets import EVERY_UP_TO, ListedSubsets
 from isde.marginals import DEFAULT_MARGINAL, resolve_marginal
@@ -137,7 +138,8 @@ class Scoring:
         lists: list[ListedSubsets] = []
 
         def scored(subsets: SubsetFamily) -> list[SubsetScores]:
-            how = How(self.n_jobs, kept, verbose=self.verbose, needed_after=self.needed_after)
+            needed = {"needed_after": self.needed_after, "needed_beside": self._bytes_of_looks(X, subsets)}
+            how = How(self.n_jobs, kept, verbose=self.verbose, **needed)
             rows = SplitRows(self.marginal, X, splits)
             with _threads_for(self.marginal):
                 return score_models(rows, subsets, names, how, sizes=sizes, lists=lists)
@@ -201,6 +203,13 @@ class Scoring:
                 f"that independent columns show a block in at most {100 * alpha:g} % of tables"
             )
         return chance
+
+    def _bytes_of_looks(self, X: Matrix, first: SubsetFamily) -> int:
+        """What a first look at triples will take, if there is one after these subsets were scored."""
+        if self.search != SCREENED or first.max_size >= min(self.max_block_size, EVERY_UP_TO, X.shape[1]):
+            return 0
+        n_rows = rows_at_most(len(X), self.max_split_rows)
+        return bytes_of_looks(n_rows, X.shape[1], effective_n_jobs(self.n_jobs))
 
     def _look(self, X: Matrix) -> Vector:
         """What each triple seems to gain, by as many rows as splits may have."""

@@ -47,8 +47,8 @@ SCORED = 1000
 """Candidates of a size that are scored for each column."""
 
 LOOKED = 100
-"""Triples of a column that are scored after a first look, where it has more than `SCORED`. Every link of
-experiments/screened.py's `look` would have been among the best ten of its columns."""
+"""Triples of a column that are scored after a first look, where it has more than `SCORED`: three times as many as may
+grow. What that misses: experiments/screened.py look."""
 
 GROWN_AT_ONCE = 1 << 12
 """Sets whose unions with links are made together."""

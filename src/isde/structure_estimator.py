@@ -18,17 +18,14 @@ from isde.callbacks import CallbackSupport
 from isde.data.checks import tied_columns, warn_far_rows
 from isde.density_estimator import SubsetScoreEstimator
 from isde.errors import ISDEWarning, warn
-from isde.first_look import bytes_of_looks
 from isde.fit_record import FitRecord
-from isde.listed_subsets import EVERY_UP_TO
 from isde.marginals.bounds import Bounds, RowsUsed
 from isde.marginals.marginal import BlockFitter
 from isde.partitions import Partition, RandomState
 from isde.progress import say
 from isde.scores import SubsetScores
 from isde.scoring import Margin, Scoring, further_column, margin_over_divisions
-from isde.screening import EXHAUSTIVE, every_up_to
-from isde.splits import rows_at_most
+from isde.screening import EXHAUSTIVE, SCREENED, every_up_to
 from isde.stability import Score
 from isde.subsets import Subset, SubsetFamily
 from isde.tree_gains import EdgeGain, edge_gains
@@ -109,11 +106,11 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator, ABC):  # type: i
     def _needed_at_the_end(self, X: Matrix, scoring: Scoring) -> int:
         """Bytes that the table and its blocks will take once subsets are scored, by all workers."""
         used = scoring.marginal.rows_used(len(X), self._bounds())
-        n_workers, d, largest = effective_n_jobs(self.n_jobs), X.shape[1], scoring.max_block_size
-        every = largest if scoring.search == EXHAUSTIVE else every_up_to(d, largest)
-        looked = every < min(d, largest, EVERY_UP_TO)
-        looks = bytes_of_looks(rows_at_most(len(X), scoring.max_split_rows), d, n_workers) if looked else 0
-        return max(BLOCK_BYTES * used.fitted * n_workers, TABLE_BYTES * SubsetFamily(d, every).offsets[-1] + looks)
+        every = scoring.max_block_size
+        if scoring.search == SCREENED:
+            every = every_up_to(X.shape[1], every)
+        subsets = SubsetFamily(X.shape[1], every)
+        return max(BLOCK_BYTES * used.fitted * effective_n_jobs(self.n_jobs), TABLE_BYTES * subsets.offsets[-1])
 
     def _check_rows(self, X: Any, scoring: Scoring) -> Matrix:
         """The rows to fit on; notes columns with repeated values, and warns of what does harm."""
