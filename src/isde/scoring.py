@@ -138,8 +138,13 @@ class Scoring:
         lists: list[ListedSubsets] = []
 
         def scored(subsets: SubsetFamily) -> list[SubsetScores]:
-            needed = {"needed_after": self.needed_after, "needed_beside": self._bytes_of_looks(X, subsets)}
-            how = How(self.n_jobs, kept, verbose=self.verbose, **needed)
+            how = How(
+                self.n_jobs,
+                kept,
+                verbose=self.verbose,
+                needed_after=self.needed_after,
+                needed_beside=self._bytes_of_looks(X, subsets),
+            )
             rows = SplitRows(self.marginal, X, splits)
             with _threads_for(self.marginal):
                 return score_models(rows, subsets, names, how, sizes=sizes, lists=lists)
