@@ -102,7 +102,11 @@ def test_no_value_that_a_fit_makes_holds_an_array_that_can_be_written_to(monkeyp
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 4))
     X[:, 1] += X[:, 0] ** 2
-    for model in (ISDE(random_state=0), TreeISDE(3, random_state=0), ISDE(2, marginal="kde", split="paper")):
+    for model in (
+        ISDE(random_state=0),
+        TreeISDE(3, random_state=0),
+        ISDE(4, marginal="kde", split="paper", random_state=0),
+    ):
         model.fit(X).score_samples(X)
     chance._draw_once.cache_clear()
     assert found == {}

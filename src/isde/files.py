@@ -55,7 +55,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         os.replace(name, path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             error.filename = str(path)  # a full disk does not say of what
         raise
     finally:
