@@ -387,23 +387,9 @@ def _anneal(
             if a != b:
                 stamp += 1
                 change = _toggle(
-                    a,
-                    b,
-                    least,
-                    k,
-                    gains,
-                    offsets,
-                    terms,
-                    uses,
-                    penalty,
-                    joined,
-                    neighbours,
-                    degrees,
-                    common,
-                    queue,
-                    seen,
-                    stamp,
-                )
+                    a, b, least, k, gains, offsets, terms, uses, penalty,
+                    joined, neighbours, degrees, common, queue, seen, stamp,
+                )  # fmt: skip
                 if change > REFUSED:
                     now += change
                     last_change = max(last_change, step)
@@ -418,63 +404,21 @@ def _anneal(
                 continue
             stamp += 2
             change = _toggle(
-                a,
-                b,
-                REFUSED,
-                k,
-                gains,
-                offsets,
-                terms,
-                uses,
-                penalty,
-                joined,
-                neighbours,
-                degrees,
-                common,
-                queue,
-                seen,
-                stamp - 1,
-            )
+                a, b, REFUSED, k, gains, offsets, terms, uses, penalty,
+                joined, neighbours, degrees, common, queue, seen, stamp - 1,
+            )  # fmt: skip
             if change == REFUSED:
                 continue
             more = _toggle(
-                a,
-                c,
-                least - change,
-                k,
-                gains,
-                offsets,
-                terms,
-                uses,
-                penalty,
-                joined,
-                neighbours,
-                degrees,
-                common,
-                queue,
-                seen,
-                stamp,
-            )
+                a, c, least - change, k, gains, offsets, terms, uses, penalty,
+                joined, neighbours, degrees, common, queue, seen, stamp,
+            )  # fmt: skip
             if more == REFUSED:
                 stamp += 1
                 _toggle(
-                    a,
-                    b,
-                    REFUSED,
-                    k,
-                    gains,
-                    offsets,
-                    terms,
-                    uses,
-                    penalty,
-                    joined,
-                    neighbours,
-                    degrees,
-                    common,
-                    queue,
-                    seen,
-                    stamp,
-                )
+                    a, b, REFUSED, k, gains, offsets, terms, uses, penalty,
+                    joined, neighbours, degrees, common, queue, seen, stamp,
+                )  # fmt: skip
             else:
                 now += change + more
         else:  # column a moves to a complete set that holds b, or, where both are the same, to none
