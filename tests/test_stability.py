@@ -399,9 +399,11 @@ def test_an_unfitted_model_says_so(pair):
         ({"n": 2.5}, "n=2.5"),
         ({"n_null": -1}, "n_null=-1: at least 2 resamples, and not less than 0"),
         ({"share": 0.0}, "share=0.0 of 200 rows"),
-        ({"share": 1.0}, "share=1.0 of 200 rows must leave at least 8 of them, and be less than 1"),
-        ({"share": 0.03}, "share=0.03 of 200 rows must leave at least 8"),
+        ({"share": 1.0}, "share=1.0 of 200 rows must be at least 8 of them, and not all"),
+        ({"share": 0.999}, "share=0.999 of 200 rows must be at least 8 of them, and not all"),
+        ({"share": 0.03}, "share=0.03 of 200 rows must be at least 8"),
         ({"share": -0.5}, "share=-0.5"),
+        ({"share": float("nan")}, "share=nan of 200 rows"),
     ],
 )
 def test_bad_arguments_are_refused(pair, arguments, complaint):
