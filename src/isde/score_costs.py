@@ -67,13 +67,13 @@ def expected_cost(
     scorer, splits = rows.scorer, rows.splits
     executor = choose_executor(n_jobs, scorer.traits.in_processes)
     tasks = plan_tasks(scorer, splits, subsets, shared=are_tuned_together(splits)) if tasks is None else tasks
-    means = executor.means(len(tasks))
-    at_once = executor.n_workers // means.n_workers
+    n_workers, means = executor.n_workers, executor.means(len(tasks))
+    at_once = max(1, n_workers // means.n_workers)
     seconds, needed = 0.0, 0
     for own in _of_one_kind(tasks):
         middle = sorted(own, key=lambda task: task.chunk.work)[len(own) // 2]
         cost = scorer.cost(_measurable(rows, middle, means), middle.subsets, middle.chunk, means)
-        one = cost.shared / executor.n_workers + cost.alone / at_once
+        one = cost.shared / n_workers + cost.alone / at_once
         seconds += one * sum(task.chunk.work for task in own) / middle.chunk.work
         needed = max(needed, at_once * cost.memory)
     found = sum(task.chunk.n_subsets * (RESULT_BYTES if task.chunk.tuned else PLAIN_BYTES) for task in tasks)

@@ -164,9 +164,11 @@ _here: list[tuple[str, SplitRows]] = []
 
 
 def _rows_here(token: str, *rows: Any) -> SplitRows:
-    if not _here or _here[0][0] != token:
-        _here[:] = [(token, SplitRows(*rows))]
-    return _here[0][1]
+    found = next((found for own, found in _here if own == token), None)
+    if found is None:
+        found = SplitRows(*rows)
+        _here[:] = [(token, found)]  # other threads may put theirs in its place
+    return found
 
 
 def score_task(rows: SplitRows, task: Task, means: Means) -> ChunkScores:

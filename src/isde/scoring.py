@@ -10,7 +10,6 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
@@ -30,6 +29,7 @@ from isde.marginals.two_step import TwoStepMarginal
 from isde.partitions import RandomState
 from isde.penalties import check_penalty, penalized
 from isde.progress import say
+from isde.run.executors import n_threads
 from isde.run.folder import RunFolder
 from isde.run.store import MemoryStore, Part, Store
 from isde.score_costs import check_table
@@ -214,7 +214,7 @@ class Scoring:
         if self.search != SCREENED or first.max_size >= min(self.max_block_size, EVERY_UP_TO, X.shape[1]):
             return 0
         n_rows = rows_at_most(len(X), self.max_split_rows)
-        return bytes_of_looks(n_rows, X.shape[1], effective_n_jobs(self.n_jobs))
+        return bytes_of_looks(n_rows, X.shape[1], n_threads(self.n_jobs))
 
     def _look(self, X: Matrix) -> Vector:
         """What each triple seems to gain, by as many rows as splits may have."""

@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from isde.archive import Arrays, over, under
@@ -23,6 +22,7 @@ from isde.marginals.bounds import Bounds, RowsUsed
 from isde.marginals.marginal import BlockFitter
 from isde.partitions import Partition, RandomState
 from isde.progress import say
+from isde.run.executors import n_threads
 from isde.scores import SubsetScores
 from isde.scoring import Margin, Scoring, further_column, margin_over_divisions
 from isde.screening import EXHAUSTIVE, SCREENED, every_up_to
@@ -110,7 +110,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator, ABC):  # type: i
         if scoring.search == SCREENED:
             every = every_up_to(X.shape[1], every)
         subsets = SubsetFamily(X.shape[1], every)
-        return max(BLOCK_BYTES * used.fitted * effective_n_jobs(self.n_jobs), TABLE_BYTES * subsets.offsets[-1])
+        return max(BLOCK_BYTES * used.fitted * n_threads(self.n_jobs), TABLE_BYTES * subsets.offsets[-1])
 
     def _check_rows(self, X: Any, scoring: Scoring) -> Matrix:
         """The rows to fit on; notes columns with repeated values, and warns of what does harm."""
