@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import PureWindowsPath
 from typing import Any
 
@@ -59,14 +60,14 @@ def whole(value: int | None) -> str:
 def count(text: str) -> str:
     """A whole number that may be very large, from its digits.
 
-    >>> count("4140"), count("1382958545000000")
-    ('4,140', '1.4 × 10¹⁵')
+    >>> count("4140"), count("1382958545000000"), count("9990000000")
+    ('4,140', '1.4 × 10¹⁵', '1.0 × 10¹⁰')
     """
-    value = int(text)
+    value = Decimal(text)
     if value < 10**9:
         return f"{value:,}"
-    power = len(text) - 1
-    return f"{round(int(text[:3]) / 100, 1):.1f} × 10{str(power).translate(RAISED)}"
+    digits, power = f"{value:.1e}".split("e+")
+    return f"{digits} × 10{power.translate(RAISED)}"
 
 
 def several(n: int, what: str) -> str:
