@@ -11,6 +11,7 @@ import oracles
 from isde import ISDE, SubsetScores, score_subsets, select_partition
 from isde.stability import (
     LISTED,
+    Parts,
     Stability,
     _standard_error,
     all_gains,
@@ -20,6 +21,8 @@ from isde.stability import (
     simplest_within,
 )
 from oracles import ROUNDING
+
+PARTS = Parts(n=20, n_null=19, share=0.5, random_state=0, verbose=0)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*as large as max_block_size:isde.errors.ISDEWarning")
 
@@ -150,11 +153,7 @@ def test_gains_of_independent_columns_are_noise(rng):
         X,
         model.subset_scores_,
         ((0, 1), (2, 3)),
-        n=20,
-        n_null=19,
-        share=0.5,
-        random_state=0,
-        verbose=0,
+        PARTS,
     )
     assert (found.block_p_values > 0.3).all()
     assert abs(found.gains.mean()) < 0.05
@@ -198,11 +197,7 @@ def test_a_stranger_merged_into_a_pair_is_seen(rng):
         X,
         model.subset_scores_,
         ((0, 1, 2),),
-        n=20,
-        n_null=19,
-        share=0.5,
-        random_state=0,
-        verbose=0,
+        PARTS,
     )
     assert found.gains.min() > 0.1
     assert found.block_p_values[0] > 0.3

@@ -6,6 +6,8 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from isde.archive import Arrays, over, under
 from isde.arrays import Matrix, Vector
 from isde.callbacks import CallbackSupport
 from isde.data.checks import tied_columns, warn_far_rows
+from isde.density import Scaling, scaling_for
 from isde.density_estimator import SubsetScoreEstimator
 from isde.errors import ISDEWarning, warn
 from isde.fit_record import FitRecord
@@ -92,6 +95,15 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator, ABC):  # type: i
     def _bounds(self) -> Bounds:
         return Bounds(self.max_fit_rows, self.max_centres)
 
+    def _score_rows(self, X: Any, given: SubsetScores | None) -> tuple[Matrix, Scaling, Scoring]:
+        """Leave the table of scores in `subset_scores_`: the rows checked, how they are rescaled, and scored."""
+        scoring = self._scoring()
+        rows = self._check_rows(X, scoring)
+        scoring = replace(scoring, needed_after=self._needed_at_the_end(rows, scoring))
+        scaling = scaling_for(rows, self.scale, scoring.marginal)
+        self.subset_scores_ = self._subset_scores(rows, scaling, scoring, given)
+        return rows, scaling, scoring
+
     def _check_params(self) -> None:
         self._bounds()  # refused before anything is scored
 
@@ -153,6 +165,23 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator, ABC):  # type: i
             )
         for X in batches:
             yield super().score_blocks(X)
+
+    def report(
+        self,
+        path: str | Path,
+        X: Any = None,
+        *,
+        stability: Any = None,
+        comparison: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Write one HTML page on the fitted model, to send to a colleague: a single file, no rows in it.
+
+        With rows `X`: the data beside the density, in cells, and the held-out comparison with independence.
+        `stability` is what `stability(X)` returns, `comparison` the JSON of `isde compare`. Needs `isde[report]`.
+        """
+        check_is_fitted(self)
+        pages = import_module("isde.report")  # by name: pages stand above the estimators that they show
+        return pages.write_report(self, path, X, stability=stability, comparison=comparison)
 
     @property
     def bandwidths_(self) -> Vector:
