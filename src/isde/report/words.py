@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import PureWindowsPath
 from typing import Any
 
-from isde.data.words import in_braces, some
+from isde.data.words import in_braces, several, some
 from isde.marginals import FITTED_KINDS
 
 UNKNOWN = "–"
@@ -68,15 +68,6 @@ def count(text: str) -> str:
         return f"{value:,}"
     digits, power = f"{value:.1e}".split("e+")
     return f"{digits} × 10{power.translate(RAISED)}"
-
-
-def several(n: int, what: str) -> str:
-    """A number of things.
-
-    >>> several(1, "block"), several(1200, "row")
-    ('1 block', '1,200 rows')
-    """
-    return f"{n:,} {what}" + ("" if n == 1 else "s")
 
 
 def duration(seconds: float | None) -> str:
