@@ -550,9 +550,10 @@ def test_chance_of_many_columns_keeps_the_margins_that_are_looked_at(monkeypatch
 
     monkeypatch.setattr(chance, "TABLES", 3)
     splits, family = draw_splits(resolve_split("paper", 0), np.zeros((60, 18))), SubsetFamily(18, 3)
-    few = chance.draw_chance(CopulaScorer(), "paper", splits, family, 60, 1, MemoryStore())
+    table = chance.SplitTable("paper", tuple(splits), 60)
+    few = chance.draw_chance(CopulaScorer(), table, family, 1, MemoryStore())
     monkeypatch.setattr(chance, "COLUMNS", 18)
-    every = chance.draw_chance(CopulaScorer(), "paper", splits, family, 60, 1, MemoryStore())
+    every = chance.draw_chance(CopulaScorer(), table, family, 1, MemoryStore())
     assert few.counts is not None
     assert every.counts is None
     assert len(few.margins[0][1][0]) < len(every.margins[0][1][0])

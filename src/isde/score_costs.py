@@ -70,7 +70,7 @@ def expected_cost(
     n_workers, means = executor.n_workers, executor.means(len(tasks))
     at_once = max(1, n_workers // means.n_workers)
     seconds, needed = 0.0, 0
-    for own in _of_one_kind(tasks):
+    for own in of_one_kind(tasks):
         middle = sorted(own, key=lambda task: task.chunk.work)[len(own) // 2]
         cost = scorer.cost(_measurable(rows, middle, means), middle.subsets, middle.chunk, means)
         one = cost.shared / n_workers + cost.alone / at_once
@@ -91,7 +91,7 @@ def _measurable(rows: SplitRows, task: Task, means: Means) -> Any:
     return rows.with_tuned([(replace(task, split=0), found)]).of(task)
 
 
-def _of_one_kind(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+def of_one_kind(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """Tasks of one model, those that tune and those that score apart."""
     kinds: dict[Any, list[Task]] = {}
     for task in tasks:

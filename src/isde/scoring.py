@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from isde.arrays import Matrix, Vector
-from isde.chance import Chance, all_margins, draw_chance
+from isde.chance import Chance, SplitTable, all_margins, draw_chance
 from isde.data.checks import as_table
 from isde.data.table import default_names
 from isde.engine.grid import BandwidthGrid
@@ -185,17 +185,8 @@ class Scoring:
             return None
         if self.verbose > 0:
             say("Measuring what chance gives: some 20 s of one core at most, or as long as the scoring")
-        chance = draw_chance(
-            self._scorer,
-            preset_for(self.split, n_rows),
-            splits,
-            subsets,
-            n_rows,
-            self.n_jobs,
-            store,
-            max_split_rows=self.max_split_rows,
-            max_size=max_size,
-        )
+        table = SplitTable(preset_for(self.split, n_rows), tuple(splits), n_rows, self.max_split_rows)
+        chance = draw_chance(self._scorer, table, subsets, self.n_jobs, store, max_size=max_size)
         smallest = chance.smallest_alpha(subsets)
         if alpha < smallest:
             raise ValueError(
