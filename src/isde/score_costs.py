@@ -15,16 +15,16 @@ from isde.scores import ALIGNED
 from isde.subsets import SubsetFamily
 
 TABLE_BYTES = 17
-"""Of a subset of a split, while the table of a model is made: score, bandwidth, whether it is settled."""
+"""For each subset and split while the table of a model is made: score, bandwidth, and whether that is settled."""
 
 RESULT_BYTES, PLAIN_BYTES = 14, 9
-"""Of a subset of a split by a model, at most, as the store packs it: position, score, bandwidth, if it is settled; and
-without a bandwidth, all subsets in a row."""
+"""For each subset, split and model, at most, as the store packs them: position, score, bandwidth, and whether that is
+settled; and where there are no bandwidths, and all subsets in a row."""
 
 NUMBER_BYTES = 8
 
 TUNED_TO_MEASURE = 40
-"""Rows that tell a bandwidth of the usual size, to measure what scoring with it costs."""
+"""Rows that are enough to find a bandwidth of the usual size, with which the cost of scoring is measured."""
 
 
 def check_table(subsets: SubsetFamily, n_splits: int, n_models: int, *, in_memory: bool) -> None:
@@ -40,14 +40,14 @@ def check_table(subsets: SubsetFamily, n_splits: int, n_models: int, *, in_memor
 
 
 def _way_out(fits: int, asked: int) -> str:
-    """What else there is where the table for blocks of `asked` columns is too large, and one for `fits` is not."""
+    """What to do where the table for blocks of `asked` columns is too large, and the one for `fits` columns is not."""
     smaller = [f"max_block_size={fits}"] if fits else []
     fewer = ["search='screened'"] if EVERY_UP_TO <= fits < asked else []
     return f"use {', or '.join([*smaller, *fewer, 'fewer columns'])}"
 
 
 def bytes_of_subset(n_splits: int, n_models: int, *, in_memory: bool) -> int:
-    """What a subset takes until there is one table: what was found, if it stands in no file, and the tables made."""
+    """Bytes for each subset until there is one table: results, unless a file holds them, and the tables made."""
     found = RESULT_BYTES * n_splits * n_models if in_memory else 0
     return found + TABLE_BYTES * n_splits + len(ALIGNED) * NUMBER_BYTES * n_models
 
@@ -60,9 +60,9 @@ def expected_cost(
     *,
     in_memory: bool = True,
 ) -> tuple[float, int]:
-    """Seconds and bytes that tasks, or all of them, will need: of each model a chunk of middle size is timed.
+    """Seconds and bytes that tasks will need, or all there are: a chunk of middle size is timed for each model.
 
-    What they find takes memory, or stands in a file.
+    `in_memory` says that results take memory; otherwise a file holds them.
     """
     scorer, splits = rows.scorer, rows.splits
     executor = choose_executor(n_jobs, scorer.traits.in_processes)
@@ -82,7 +82,7 @@ def expected_cost(
 
 
 def _measurable(rows: SplitRows, task: Task, means: Means) -> Any:
-    """The rows of a task; what is tuned for its split is not known yet, and taken from few rows."""
+    """The rows of a task; what will be tuned for its split is not known yet, and is found by a few rows."""
     if not task.shares:
         return rows.of(task)
     scorer = rows.scorer
@@ -92,7 +92,7 @@ def _measurable(rows: SplitRows, task: Task, means: Means) -> Any:
 
 
 def of_one_kind(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """Tasks of one model, those that tune and those that score apart."""
+    """Tasks by model, those that tune apart from those that score."""
     kinds: dict[Any, list[Task]] = {}
     for task in tasks:
         kinds.setdefault((task.chunk.model, task.tunes), []).append(task)
@@ -119,7 +119,7 @@ def announcement(
 
 
 def in_words(seconds: float, n_splits: int) -> str:
-    """What so many splits take, for people.
+    """How long so many splits take, for people.
 
     >>> in_words(0.2, 1), in_words(42, 1), in_words(600, 20)
     ('less than a second', 'about 42 s', 'about 10 minutes in all')

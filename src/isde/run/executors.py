@@ -42,10 +42,10 @@ Done = Generator[tuple[Task, ChunkScores | None], None, None]
 
 
 class Executor(Protocol):
-    """Does tasks, in any order.
+    """Does tasks, and gives their results in any order.
 
-    No more of them than there are workers are begun whose results were not asked for yet, or not used up: whoever keeps
-    a result before it asks for the next one loses no more than one task of each worker when it is killed.
+    Of the tasks begun, no more than there are workers have a result that was not taken and used yet: whoever keeps each
+    result before asking for the next one loses, when it is killed, no more than one task of each worker.
     """
 
     @property
