@@ -232,6 +232,8 @@ def triples_of_many_kinds(n: int, rng):
 
 def look(asked: argparse.Namespace) -> None:
     from isde.first_look import looks_of_triples
+    from isde.score_tables import score_models
+    from isde.score_tasks import SplitRows
     from isde.screening import LOOKED, _margins
 
     n, d, rng = asked.rows, asked.columns, np.random.default_rng(11)
@@ -249,7 +251,8 @@ def look(asked: argparse.Namespace) -> None:
     print(f"{'triple':<24} {'strength':>8} {'link, by nats':>13} {'pairs':>8} {'look':>8}")
     links, missed, weakest = 0, 0, np.inf
     for name, strength, X in triples_of_many_kinds(n, rng):
-        models = of_three._models(of_three.marginal, few, X, splits, "abc", 0, None)
+        with threadpool_limits(1, "blas"):
+            models = score_models(SplitRows(of_three.marginal, X, splits), few, "abc")
         table = best_scores([replace(own, charges=charge) for own, charge in zip(models, charges, strict=True)])
         with threadpool_limits(1, "blas"):
             seen = looks_of_triples(X, 1)[0]

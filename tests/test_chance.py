@@ -19,7 +19,7 @@ import oracles
 from isde import ISDE, SubsetScores, best_partitions, select_partition, worst_partitions
 from isde import chance as chance_module
 from isde.archive import write_archive
-from isde.chance import Chance, Shape, _kinds, all_margins, draw_chance
+from isde.chance import Chance, Shape, SplitTable, _kinds, all_margins, draw_chance
 from isde.errors import InputError, ISDEWarning
 from isde.marginals import resolve_marginal
 from isde.marginals.copula import CopulaScorer
@@ -264,7 +264,8 @@ def recorded_scores(X_fit, X_score, family):
 
 def drawn_by(scorer, split, d, k, n):
     X = np.zeros((n, d))
-    return draw_chance(scorer, split, draw_splits(resolve_split(split, 0), X), SubsetFamily(d, k), n, 1)
+    splits = tuple(draw_splits(resolve_split(split, 0), X))
+    return draw_chance(scorer, SplitTable(split, splits, n), SubsetFamily(d, k), 1)
 
 
 def margin(scores, subset):
@@ -372,7 +373,7 @@ def test_a_million_subsets_are_shown_by_one_table(d, k, n_tables, monkeypatch):
 def test_one_table_has_the_same_bits_whoever_draws_it(monkeypatch, rng):
     monkeypatch.setattr(chance_module, "TABLES", 1)
     splits = draw_splits(resolve_split("paper", 0), rng.normal(size=(120, 18)))
-    ask = CopulaScorer(), "paper", splits, SubsetFamily(18, 3), 120
+    ask = CopulaScorer(), SplitTable("paper", tuple(splits), 120), SubsetFamily(18, 3)
     one, two = (draw_chance(*ask, n_jobs, MemoryStore()) for n_jobs in (1, 2))
     assert one.n_tables == 1
     for model, same in zip(one.margins, two.margins, strict=True):
@@ -386,7 +387,7 @@ def test_where_splits_draw_their_own_rows_those_of_chance_do_too(n, drawn, monke
     monkeypatch.setattr(chance_module, "_draw_once", lambda *arguments: asked.append(arguments))
     monkeypatch.setattr(chance_module, "ROWS", (60,))
     splits = draw_splits(resolve_split("turned", 0), np.zeros((n, 2)), 10_000)
-    draw_chance(CopulaScorer(), "turned", splits, SubsetFamily(2, 2), n, 1, max_split_rows=10_000)
+    draw_chance(CopulaScorer(), SplitTable("turned", tuple(splits), n, 10_000), SubsetFamily(2, 2), 1)
     shape = asked[0][1]
     narrow = replace(shape, n_columns=2)
     assert narrow == Shape("turned", True, 2, 60, drawn, 2)  # they share what is tuned, as those of the data do
@@ -419,7 +420,8 @@ def test_splits_are_drawn_one_after_the_other_for_any_number_of_workers():
             return super().split(X)
 
     threads = set()
-    draw_chance(CopulaScorer(), InTurn(2), draw_splits(InTurn(2), np.zeros((40, 3))), SubsetFamily(3, 2), 40, 2)
+    splits = tuple(draw_splits(InTurn(2), np.zeros((40, 3))))
+    draw_chance(CopulaScorer(), SplitTable(InTurn(2), splits, 40), SubsetFamily(3, 2), 2)
     assert threads == {threading.get_ident()}
 
 
@@ -433,8 +435,8 @@ def test_chance_is_drawn_once_for_all_tables_of_a_shape():
 
 
 def test_the_number_of_workers_changes_no_bit_of_chance():
-    splits = draw_splits(resolve_split("paper", 0), np.zeros((260, 3)))
-    one, two = (draw_chance(CopulaScorer(), "paper", splits, SubsetFamily(3, 2), 260, n_jobs) for n_jobs in (1, 2))
+    table = SplitTable("paper", tuple(draw_splits(resolve_split("paper", 0), np.zeros((260, 3)))), 260)
+    one, two = (draw_chance(CopulaScorer(), table, SubsetFamily(3, 2), n_jobs) for n_jobs in (1, 2))
     assert one is not two
     for a, b in zip(one.margins, two.margins, strict=True):
         assert a[0][0].tobytes() == b[0][0].tobytes()
@@ -446,8 +448,8 @@ def test_what_is_charged_does_not_depend_on_the_data_nor_on_the_seed(rng):
     of_models = drawn_by(CopulaScorer(), "paper", 3, 2, 90).charges(SubsetFamily(3, 2), 90, 0.05)
     for X in tables:
         for seed in (0, 1):
-            splits = draw_splits(resolve_split("paper", seed), X)
-            again = draw_chance(CopulaScorer(), "paper", splits, SubsetFamily(3, 2), 90, 2)
+            splits = tuple(draw_splits(resolve_split("paper", seed), X))
+            again = draw_chance(CopulaScorer(), SplitTable("paper", splits, 90), SubsetFamily(3, 2), 2)
             for one, other in zip(of_models, again.charges(SubsetFamily(3, 2), 90, 0.05), strict=True):
                 assert one.tobytes() == other.tobytes()
             found = structure(random_state=seed).score(X, columns=False).charges
@@ -461,7 +463,7 @@ def test_each_subset_is_charged_for_the_model_that_it_takes(rng):
     scoring = structure()
     splits = draw_splits(resolve_split("paper", 0), X)
     models = score_models(SplitRows(CopulaScorer(), X, splits), SubsetFamily(4, 2), tuple("abcd"), How(1))
-    chance = draw_chance(CopulaScorer(), "paper", splits, SubsetFamily(4, 2), 150, None)
+    chance = draw_chance(CopulaScorer(), SplitTable("paper", tuple(splits), 150), SubsetFamily(4, 2), None)
     charges = chance.charges(SubsetFamily(4, 2), 150, 0.05)
     assert len({float(of_model[-1]) for of_model in charges}) == 3
     found = scoring.score(X, columns=False)

@@ -504,6 +504,13 @@ def test_a_bad_option_is_refused_and_nothing_is_written(data, tmp_path, kind):
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
 
 
+def test_a_module_that_stumbles_while_it_is_imported_is_quoted(data, tmp_path, monkeypatch):
+    (tmp_path / "stumbles_for_isde.py").write_text("import math\nmath.no_such_function\nclass Mine: pass\n")
+    monkeypatch.chdir(tmp_path)
+    complaint = refusal(call(data, "--methods", "gaussian", "--estimator", "stumbles_for_isde:Mine"))
+    assert "cannot be imported (AttributeError: module 'math' has no attribute 'no_such_function')" in complaint
+
+
 def test_a_table_of_few_rows_and_a_missing_value_are_refused(tmp_path, X):
     assert "7 rows are too few" in refusal(call(write_csv(tmp_path / "few.csv", X[:7])))
     holes = X.copy()

@@ -4,6 +4,8 @@ import errno
 import os
 import stat
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,31 @@ def test_looking_for_room_leaves_nothing_and_says_where_there_is_none(tmp_path):
         with pytest.raises(OSError, match="long"):
             check_room(folder)
     assert tree(tmp_path) == {}
+
+
+def test_threads_that_write_leave_the_permissions_of_new_files_as_they_were(tmp_path, monkeypatch):
+    """The system tells a process its umask only in exchange for another one."""
+    own, looks = [0o027], []
+
+    def umask(new):
+        before, own[0] = own[0], new
+        looks.append(new)
+        time.sleep(0.02)  # another thread runs
+        return before
+
+    def write(name):
+        with whole_file(tmp_path / name):
+            pass
+
+    monkeypatch.setattr(os, "umask", umask)
+    threads = [threading.Thread(target=write, args=(f"{i}",)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert own == [0o027]
+    assert set(looks) == {0o027, 0o077}  # whatever else is made meanwhile is private
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o640}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows files have no such permissions.")

@@ -1,11 +1,22 @@
 """Numbers about a fit, each held against its definition written out."""
 
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from isde import ISDE, SubsetScores, best_partitions, edit_distance, enumerate_partitions, fit_blocks
+from isde import (
+    CVKDE,
+    ISDE,
+    SubsetScores,
+    TreeISDE,
+    best_partitions,
+    edit_distance,
+    enumerate_partitions,
+    fit_blocks,
+)
 from isde.errors import InputError, ISDEWarning, collecting, warn
 from isde.fit_record import fingerprint
 from isde.inspection import (
@@ -24,6 +35,7 @@ from isde.inspection import (
 )
 from isde.inspection.shapes import by_fifths, highest_levels
 from isde.partitions import random_partition
+from isde.trees import NO_PARENT, Tree
 from oracles import ROUNDING
 
 
@@ -292,9 +304,12 @@ def table_of(pairs, charge, d=4):
     return SubsetScores(plain.subsets, plain.scores, plain.bandwidths, plain.errors, plain.names, charges=charges)
 
 
-class Stub:
-    def __init__(self, scores, partition):
-        self.subset_scores_, self.partition_ = scores, partition
+def with_table(scores, partition):
+    """A model of which nothing is known but its scores and its blocks."""
+    model = ISDE()
+    model.subset_scores_, model.partition_ = scores, partition
+    model.density_ = SimpleNamespace(tree=Tree(partition, (NO_PARENT,) * len(partition)))
+    return model
 
 
 @pytest.mark.parametrize(
@@ -307,7 +322,7 @@ class Stub:
     ],
 )
 def test_independence_is_plausible_where_nothing_is_left_across(pairs, charge, verdict, left, share):
-    found = plausibility(Stub(table_of(pairs, charge), ((0, 1), (2,), (3,))))
+    found = plausibility(with_table(table_of(pairs, charge), ((0, 1), (2,), (3,))))
     assert (found.verdict, found.n_left, found.n_across) == (verdict, left, 5)
     assert found.share_inside == (None if share is None else pytest.approx(share))
     assert found.sentence.endswith((".", "know."))
@@ -315,7 +330,23 @@ def test_independence_is_plausible_where_nothing_is_left_across(pairs, charge, v
 
 def test_single_columns_leave_nothing_to_tell():
     table = table_of({}, 0.1).restrict(1)
-    assert plausibility(Stub(table, ((0,), (1,), (2,), (3,)))).verdict == "cannot be told"
+    assert plausibility(with_table(table, ((0,), (1,), (2,), (3,)))).verdict == "cannot be told"
+
+
+# --- any density -----------------------------------------------------------------------------------------------
+
+
+def test_a_density_without_blocks_is_one_block(rows):
+    model = CVKDE(bandwidths=[0.1]).fit(rows[:, :2])
+    assert [row.block for row in lowest_rows(model, rows[:, :2], 2)] == [(0, 1), (0, 1)]
+    assert blame(model, rows[:, :2], 0.1) == {(0, 1): 20}
+    assert block_shape(model, (0, 1)).names == model.density_.names
+
+
+@pytest.mark.parametrize("kind", [CVKDE, ISDE, TreeISDE])
+def test_what_is_not_fitted_has_no_blocks_to_blame(kind):
+    with pytest.raises(NotFittedError, match=f"This {kind.__name__} instance is not fitted yet"):
+        block_shape(kind(), (0,))
 
 
 # --- what is remembered ----------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 """A fitted estimator in a notebook, run for real."""
 
 import nbformat
+import numpy as np
 import pytest
 from sklearn import config_context
 
-from isde import CVKDE, ISDE
+from isde import CVKDE, ISDE, ForestDensity, TreeISDE
 from isde.notebook import blocks_html
 from pages import HOSTILE, fitted, hostile_table
 
@@ -43,6 +44,24 @@ def test_blocks_stand_with_gain_error_and_chance():
     for name in (name for name in HOSTILE if "<" in name):
         assert name not in html
     assert "proved" in html
+
+
+@pytest.mark.parametrize("bandwidths", [None, "plug-in"])
+def test_a_forest_shows_its_trees(bandwidths):
+    model = ForestDensity(bandwidths=bandwidths, random_state=0).fit(chain())
+    html = model._repr_mimebundle_()["text/html"]
+    assert "<bdi>x0</bdi>, <bdi>x1</bdi>, <bdi>x2</bdi>" in html
+    assert "1 block<" in html
+
+
+def test_a_tree_is_called_one():
+    html = blocks_html(TreeISDE(2, marginal="gaussian", random_state=0).fit(chain()))
+    assert "Clique</th>" in html
+    assert "2 cliques; the best tree for these scores, proved" in html
+
+
+def chain():
+    return np.random.default_rng(0).normal(size=(200, 3)).cumsum(axis=1)
 
 
 def test_an_estimator_that_is_not_fitted_shows_no_blocks():

@@ -1,6 +1,8 @@
 """Work as values: chunks cover every subset, executors do each once, the store keeps what is done; the same bits."""
 
+import pickle
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from joblib import parallel_config
 from sklearn import config_context
 from sklearn.mixture import GaussianMixture
 
+from isde import ISDE, fit_blocks
 from isde.errors import PartialWarning
 from isde.marginals import MARGINAL_NAMES, resolve_marginal
 from isde.marginals.marginal import Traits
@@ -314,3 +317,38 @@ def test_no_workers_at_all_are_refused_in_words_that_name_the_parameter(table):
     X, splits = table
     with pytest.raises(ValueError, match=r"n_jobs=0 is no number of workers: give 1 or more, or -1 for all cores\."):
         score_models(SplitRows(resolve_marginal("gaussian"), X, splits), SUBSETS, tuple("abcd"), How(0))
+    for ask in (
+        ISDE(2, marginal="gaussian", n_jobs=0).fit,
+        partial(fit_blocks(X, [range(4)], "kde").score_samples, n_jobs=0),
+    ):
+        with pytest.raises(ValueError, match=r"n_jobs=0 is no number of workers"):
+            ask(X)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 100])
+def test_memory_that_goes_meanwhile_leaves_a_worker(monkeypatch, n_tasks):
+    """Under `ulimit -v` each look finds less: workers and their share must be of one look."""
+    left = iter(range(8 << 28, 0, -(1 << 28)))
+    monkeypatch.setattr(executors, "address_space_left", lambda: next(left))
+    assert LocalExecutor(8).means(n_tasks).n_workers >= 1
+    left = iter(range(8 << 28, 0, -(1 << 28)))
+    found = LocalExecutor(8).map(lambda task, means: means.n_workers, list(range(n_tasks)), nothing_said)
+    assert {n for _, n in found} == {1 if n_tasks == 100 else 8}
+
+
+def test_rows_sent_to_two_threads_of_a_worker_are_not_mixed_up(table, monkeypatch):
+    """A worker of a cluster has threads: another one may be sent other rows before this one has looked at its own."""
+    X, splits = table
+    sent = [pickle.dumps(SplitRows(resolve_marginal("gaussian"), rows, splits)) for rows in (X, -X)]
+
+    class Interrupted(list):
+        def __setitem__(self, at, value):
+            super().__setitem__(at, value)
+            if not interrupted:
+                interrupted.append(True)
+                pickle.loads(sent[1])
+
+    interrupted = []
+    monkeypatch.setattr("isde.score_tasks._here", Interrupted())
+    np.testing.assert_array_equal(pickle.loads(sent[0]).X, X)
+    assert interrupted

@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 import oracles
 from chunks import by_model, by_split
 from isde import ISDE, load, score_subsets, select_partition
-from isde.chance import draw_chance
+from isde.chance import SplitTable, draw_chance
 from isde.marginals import resolve_marginal
 from isde.marginals.copula import CopulaScorer
 from isde.scoring import Scoring
@@ -84,7 +84,8 @@ def test_a_score_is_the_best_model_by_its_mean_over_splits_plus_what_columns_sco
 def test_with_charges_the_best_model_is_the_best_after_charges(skewed):
     scores, _ = scored_by(CopulaScorer(), skewed, "paper", FAMILY)
     splits = draw_splits(resolve_split("paper", 0), skewed)
-    charges = np.array(draw_chance(CopulaScorer(), "paper", splits, FAMILY, 140, None).charges(FAMILY, 140, 0.3))
+    chance = draw_chance(CopulaScorer(), SplitTable("paper", tuple(splits), 140), FAMILY, None)
+    charges = np.array(chance.charges(FAMILY, 140, 0.3))
     objectives = scores.mean(axis=1) - charges
     best, every = objectives.argmax(axis=0), np.arange(len(FAMILY))
     scoring = Scoring.of(3, marginal="copula", split="paper", alpha=0.3, random_state=0)

@@ -11,6 +11,7 @@ import oracles
 from isde import ISDE, SubsetScores, score_subsets, select_partition
 from isde.stability import (
     LISTED,
+    Parts,
     Stability,
     _standard_error,
     all_gains,
@@ -20,6 +21,8 @@ from isde.stability import (
     simplest_within,
 )
 from oracles import ROUNDING
+
+PARTS = Parts(n=20, n_null=19, share=0.5, random_state=0, verbose=0)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*as large as max_block_size:isde.errors.ISDEWarning")
 
@@ -150,11 +153,7 @@ def test_gains_of_independent_columns_are_noise(rng):
         X,
         model.subset_scores_,
         ((0, 1), (2, 3)),
-        n=20,
-        n_null=19,
-        share=0.5,
-        random_state=0,
-        verbose=0,
+        PARTS,
     )
     assert (found.block_p_values > 0.3).all()
     assert abs(found.gains.mean()) < 0.05
@@ -198,11 +197,7 @@ def test_a_stranger_merged_into_a_pair_is_seen(rng):
         X,
         model.subset_scores_,
         ((0, 1, 2),),
-        n=20,
-        n_null=19,
-        share=0.5,
-        random_state=0,
-        verbose=0,
+        PARTS,
     )
     assert found.gains.min() > 0.1
     assert found.block_p_values[0] > 0.3
@@ -399,9 +394,11 @@ def test_an_unfitted_model_says_so(pair):
         ({"n": 2.5}, "n=2.5"),
         ({"n_null": -1}, "n_null=-1: at least 2 resamples, and not less than 0"),
         ({"share": 0.0}, "share=0.0 of 200 rows"),
-        ({"share": 1.0}, "share=1.0 of 200 rows must leave at least 8 of them, and be less than 1"),
-        ({"share": 0.03}, "share=0.03 of 200 rows must leave at least 8"),
+        ({"share": 1.0}, "share=1.0 of 200 rows must be at least 8 of them, and not all"),
+        ({"share": 0.999}, "share=0.999 of 200 rows must be at least 8 of them, and not all"),
+        ({"share": 0.03}, "share=0.03 of 200 rows must be at least 8"),
         ({"share": -0.5}, "share=-0.5"),
+        ({"share": float("nan")}, "share=nan of 200 rows"),
     ],
 )
 def test_bad_arguments_are_refused(pair, arguments, complaint):

@@ -356,6 +356,31 @@ def test_a_disk_without_room_for_a_lock_leaves_no_folder(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["file/run", "file/some/run", "long" * 100, "nul\0"])
+def test_a_folder_that_cannot_be_is_said_in_a_sentence(tmp_path, name):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"cannot be written \(.*\): write somewhere else"), hold(tmp_path / name):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_half_a_record_that_cannot_be_cut_off_is_the_end_of_a_log(tmp_path, monkeypatch):
+    def broken(*_):
+        raise OSError(5, "Input/output error")
+
+    with AppendLog(tmp_path / "log") as log:
+        log.append("a", b"1")
+        with monkeypatch.context() as patch:
+            patch.setattr("isde.run.log._write_all", lambda handle, frame: os.write(handle, frame[:5]) and broken())
+            patch.setattr(os, "ftruncate", broken)
+            with pytest.raises(OSError, match="Input/output"):
+                log.append("b", b"2")
+        with pytest.raises(OSError, match="could not be written before"):
+            log.append("c", b"3")  # behind half a record it would stand elsewhere than the log says
+        assert log.read("a") == b"1"
+    assert list(read_frames(tmp_path / "log")[0]) == ["a"]
+
+
 def test_a_folder_that_is_removed_meanwhile_is_said_in_a_sentence(tmp_path):
     with run_folder(tmp_path / "run") as run, run.store({}, 2, ["one"], None) as store:
         store.put("a", ChunkScores.without_bandwidths(np.arange(3), np.arange(3.0)))
@@ -525,9 +550,10 @@ def test_chance_of_many_columns_keeps_the_margins_that_are_looked_at(monkeypatch
 
     monkeypatch.setattr(chance, "TABLES", 3)
     splits, family = draw_splits(resolve_split("paper", 0), np.zeros((60, 18))), SubsetFamily(18, 3)
-    few = chance.draw_chance(CopulaScorer(), "paper", splits, family, 60, 1, MemoryStore())
+    table = chance.SplitTable("paper", tuple(splits), 60)
+    few = chance.draw_chance(CopulaScorer(), table, family, 1, MemoryStore())
     monkeypatch.setattr(chance, "COLUMNS", 18)
-    every = chance.draw_chance(CopulaScorer(), "paper", splits, family, 60, 1, MemoryStore())
+    every = chance.draw_chance(CopulaScorer(), table, family, 1, MemoryStore())
     assert few.counts is not None
     assert every.counts is None
     assert len(few.margins[0][1][0]) < len(every.margins[0][1][0])

@@ -18,7 +18,7 @@ import pytest
 from fcs_files import write_fcs
 from isde import ISDE
 from isde.data.checks import check_columns, check_finite, check_numeric_frame
-from isde.data.readers import READERS, read_table
+from isde.data.readers import READERS, read_batches, read_table
 from isde.data.table import Table, columns_of_model, default_names, frame_names
 from isde.errors import InputError, ISDEWarning, ResourceError
 
@@ -259,6 +259,20 @@ def test_the_only_matrix_of_an_npz_file_is_the_table(tmp_path):
 
 
 # --- what cannot be read ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read", [read_table, lambda path: list(read_batches(path))], ids=["at once", "in batches"])
+def test_memory_that_a_file_does_not_find_is_no_damage(tmp_path, monkeypatch, read):
+    """pyarrow's own error is a MemoryError: there is nothing wrong with the file."""
+
+    def full(*_, **__):
+        raise pa.ArrowMemoryError("malloc of size 99 failed")
+
+    pq.write_table(pa.table({"a": [1.0, 2.0]}), tmp_path / "data.parquet")
+    monkeypatch.setattr(pq.ParquetFile, "read", full)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", full)
+    with pytest.raises(MemoryError, match="malloc"):
+        read(tmp_path / "data.parquet")
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".npy", ".npz", ".fcs"])

@@ -281,6 +281,12 @@ def test_a_column_in_the_middle_cannot_be_left_out(X):
         density.rooted_at(["a", "c"])
 
 
+@pytest.mark.parametrize("column", [3, -1])
+def test_no_clique_comes_first_for_a_column_that_is_not_there(X, column):
+    with pytest.raises(InputError, match=rf"There is no column {column}: columns are numbered 0 to 2\."):
+        fit_tree(X, CHAIN, "gaussian").rooted_at([0, column])
+
+
 @pytest.mark.parametrize("values", [np.ones(3), np.ones((2, 2)), np.empty((0, 1)), [[np.nan]]], ids=str)
 def test_values_that_do_not_fit_the_columns_are_refused(X, values):
     with pytest.raises(ValueError, match="values"):

@@ -18,7 +18,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """The same numbers, which cannot be changed through what is returned.
+    """A view of an array that cannot be written to.
 
     >>> read_only(np.zeros(2)).flags.writeable
     False
@@ -29,10 +29,10 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 class FrozenArrays:
-    """A dataclass whose arrays cannot be changed, as its fields cannot: those that are fields, and those in tuples.
+    """A frozen dataclass whose arrays are read-only too, be they fields or parts of tuples.
 
-    Whoever has a `__post_init__` of their own calls this one. A copy, and what another process is sent, is as its
-    original: NumPy would hand out arrays to write to, for which compiled code is compiled once more.
+    A subclass with a `__post_init__` of its own calls this one. Copies, and what other processes are sent, are
+    read-only as well: NumPy would make them writeable, and numba would compile what takes them once more.
     """
 
     def __post_init__(self) -> None:

@@ -140,51 +140,24 @@ class Chance(FrozenArrays):
         return max(float(pooled[rank - 1] + beyond), 0.0) * self.n_rows
 
 
-def draw_chance(
-    scorer: SubsetScorer,
-    split: Any,
-    splits: Sequence[Split],
-    subsets: SubsetFamily,
-    n_rows: int,
-    n_jobs: int | None,
-    store: Store | None = None,
-    *,
-    max_split_rows: int | None = None,
-    max_size: int | None = None,
-) -> Chance:
-    """Margins under independence for tables like one that has these splits of its rows; those in a store are known.
+@dataclass(frozen=True, eq=False)
+class SplitTable(FrozenArrays):
+    """A table by what chance depends on: its splits, and the rows that they are of."""
 
-    Of subsets of up to `max_size` columns; where that is more than `subsets` has, those are too many to score, and
-    tables as wide as the data would have as many: they are then as wide as may cost what little data may.
-    """
-    named, own_rows = isinstance(split, str | float | None), rows_at_most(n_rows, max_split_rows)
-    # Another splitter may be made for its number of rows.
-    rows = max((rows for rows in ROWS if rows <= own_rows), default=own_rows) if named else own_rows
-    drawn_rows = int(rows * min(n_rows / own_rows, FARTHEST_APART)) if named else n_rows
-    fewer = [(fit[: len(fit) * rows // own_rows], score[: len(score) * rows // own_rows]) for fit, score in splits]
-    shared = are_tuned_together(splits)
-    own, part = _work(splits, shared) * len(subsets) + COLUMN * subsets.n_columns, _work(fewer, shared)
-    largest = subsets.max_size if max_size is None else max_size
-    affordable, narrowest = max(own, min(TIMES * own, AFFORDABLE)), subsets.n_columns
-    if largest > subsets.max_size:
-        affordable, narrowest = min(TIMES * own, AFFORDABLE), min(COLUMNS, subsets.n_columns)
-    widths = range(max(COLUMNS, subsets.n_columns), narrowest - 1, -1)
-    costs = {width: part * len(SubsetFamily(width, largest)) for width in widths}
-    width = next((w for w in widths if TABLES * costs[w] <= affordable), narrowest)
-    most = min(affordable / costs[width], MARGINS / len(SubsetFamily(width, largest)))
-    n_tables = int(np.clip(most, 1, TABLES))
-    shape = Shape(split, shared, largest, rows, drawn_rows, width)
-    if store is not None or not named:
-        return _draw(scorer, shape, n_tables, n_jobs, store)
-    return _draw_once(scorer, shape, n_tables, n_jobs)
+    split: Any  # as it was asked for: a name, a share or a splitter
+    splits: tuple[Split, ...]
+    n_rows: int
+    max_split_rows: int | None = None
 
+    @property
+    def is_named(self) -> bool:
+        """Whether such splits can be made of any number of rows: a splitter may be made for its own."""
+        return isinstance(self.split, str | float | None)
 
-def _work(splits: Sequence[Split], shared: bool) -> float:
-    """Products of kernels for each subset, or what takes as long: splits may share their searches."""
-    n_fit = len(splits[0][0])
-    n_searches = TUNED_SPLITS * TUNED_SHARE if shared else len(splits)
-    search = 6 * n_fit * n_fit * n_searches
-    return float(search + sum(len(fit) * len(score) + OVERHEAD for fit, score in splits))
+    @property
+    def own_rows(self) -> int:
+        """Of how many rows a split is one."""
+        return rows_at_most(self.n_rows, self.max_split_rows)
 
 
 @dataclass(frozen=True)
@@ -201,6 +174,54 @@ class Shape:
     @property
     def subsets(self) -> SubsetFamily:
         return SubsetFamily(self.n_columns, self.max_size)
+
+
+def draw_chance(
+    scorer: SubsetScorer,
+    table: SplitTable,
+    subsets: SubsetFamily,
+    n_jobs: int | None,
+    store: Store | None = None,
+    *,
+    max_size: int | None = None,
+) -> Chance:
+    """Margins under independence for tables like one; those in a store are known.
+
+    Of subsets of up to `max_size` columns; where that is more than `subsets` has, those are too many to score, and
+    tables as wide as the data would have as many: they are then as wide as may cost what little data may.
+    """
+    shape, n_tables = affordable_tables(table, subsets, subsets.max_size if max_size is None else max_size)
+    if store is not None or not table.is_named:
+        return _draw(scorer, shape, n_tables, n_jobs, store)
+    return _draw_once(scorer, shape, n_tables, n_jobs)
+
+
+def affordable_tables(table: SplitTable, subsets: SubsetFamily, max_size: int) -> tuple[Shape, int]:
+    """The shape of the tables to draw, and how many of them: see `draw_chance`."""
+    named, own_rows = table.is_named, table.own_rows
+    rows = max((rows for rows in ROWS if rows <= own_rows), default=own_rows) if named else own_rows
+    drawn_rows = int(rows * min(table.n_rows / own_rows, FARTHEST_APART)) if named else table.n_rows
+    fewer = [
+        (fit[: len(fit) * rows // own_rows], score[: len(score) * rows // own_rows]) for fit, score in table.splits
+    ]
+    shared = are_tuned_together(table.splits)
+    own, part = _work(table.splits, shared) * len(subsets) + COLUMN * subsets.n_columns, _work(fewer, shared)
+    affordable, narrowest = max(own, min(TIMES * own, AFFORDABLE)), subsets.n_columns
+    if max_size > subsets.max_size:
+        affordable, narrowest = min(TIMES * own, AFFORDABLE), min(COLUMNS, subsets.n_columns)
+    widths = range(max(COLUMNS, subsets.n_columns), narrowest - 1, -1)
+    costs = {width: part * len(SubsetFamily(width, max_size)) for width in widths}
+    width = next((w for w in widths if TABLES * costs[w] <= affordable), narrowest)
+    most = min(affordable / costs[width], MARGINS / len(SubsetFamily(width, max_size)))
+    return Shape(table.split, shared, max_size, rows, drawn_rows, width), int(np.clip(most, 1, TABLES))
+
+
+def _work(splits: Sequence[Split], shared: bool) -> float:
+    """Products of kernels for each subset, or what takes as long: splits may share their searches."""
+    n_fit = len(splits[0][0])
+    n_searches = TUNED_SPLITS * TUNED_SHARE if shared else len(splits)
+    search = 6 * n_fit * n_fit * n_searches
+    return float(search + sum(len(fit) * len(score) + OVERHEAD for fit, score in splits))
 
 
 @dataclass(frozen=True)

@@ -49,14 +49,14 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """What its saved files call it."""
 
     density_type: ClassVar[type[DensityAlongTree]] = ProductDensity
-    density_: Any
+    density_: DensityAlongTree
     n_features_in_: int
     n_jobs: int | None = None  # a parameter of those whose log-densities take long
 
     @property
     def block_names_(self) -> tuple[tuple[str, ...], ...]:
         check_is_fitted(self)
-        return tuple(tuple(self._names()[c] for c in block) for block in self.density_.partition)
+        return tuple(tuple(self._names()[c] for c in block) for block in self.density_.tree.components)
 
     def score_samples(self, X: Any) -> Vector:
         """Log-density of each row, in the units of the data; finite however far the row is."""
@@ -81,23 +81,6 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Write the fitted model to one file, arrays and JSON; `isde.load` reads it."""
         check_is_fitted(self)
         write_archive(path, self.archive_kind, *self.to_archive())
-
-    def report(
-        self,
-        path: str | Path,
-        X: Any = None,
-        *,
-        stability: Any = None,
-        comparison: Mapping[str, Any] | None = None,
-    ) -> Path:
-        """Write one HTML page on the fitted model, to send to a colleague: a single file, no rows in it.
-
-        With rows `X`: the data beside the density, in cells, and the held-out comparison with independence.
-        `stability` is what `stability(X)` returns, `comparison` the JSON of `isde compare`. Needs `isde[report]`.
-        """
-        check_is_fitted(self)
-        pages = import_module("isde.report")  # by name: pages stand above the estimators that they show
-        return pages.write_report(self, path, X, stability=stability, comparison=comparison)
 
     def _repr_html_inner(self) -> str:
         return self._repr_mimebundle_()["text/html"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from isde.archive import Arrays, over, under
 from isde.callbacks import heard_by_callbacks
-from isde.density import fit_product, scaling_for
+from isde.data.words import several
+from isde.density import ProductDensity, fit_product
 from isde.density_estimator import kept_in_run
 from isde.fit_record import recorded
 from isde.marginals import DEFAULT_MARGINAL
@@ -19,7 +19,7 @@ from isde.scores import SubsetScores
 from isde.selection import Selection
 from isde.solvers import check_solver, select_partition
 from isde.solvers.proofs import certify_again
-from isde.stability import Stability, assess
+from isde.stability import Parts, Stability, assess
 from isde.structure_estimator import StructureEstimator
 
 
@@ -122,6 +122,7 @@ class ISDE(StructureEstimator):
     """
 
     archive_kind = "model"
+    density_: ProductDensity
 
     def __init__(
         self,
@@ -171,15 +172,11 @@ class ISDE(StructureEstimator):
         With `subset_scores`, a table in the units of `X` (another model's `subset_scores_`, or a file loaded), nothing
         is scored again: the partition is selected from the table.
         """
-        scoring = self._scoring()
-        X = self._check_rows(X, scoring)
-        scoring = replace(scoring, needed_after=self._needed_at_the_end(X, scoring))
-        scaling = scaling_for(X, self.scale, scoring.marginal)
-        self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
+        X, scaling, scoring = self._score_rows(X, subset_scores)
         self.selection_ = select_partition(self.subset_scores_, solver=self.solver)
         self.partition_ = self.selection_.partition
         self._warn_no_density("partition", self.selection_.score, self.partition_)
-        bounds = self._bounds_for(X, scoring.marginal, f"{len(self.partition_):,} blocks")
+        bounds = self._bounds_for(X, scoring.marginal, several(len(self.partition_), "block"))
         self.density_ = fit_product(
             X, self.partition_, scoring.marginal, scaling, self._names(), n_jobs=self.n_jobs, bounds=bounds
         )
@@ -200,17 +197,7 @@ class ISDE(StructureEstimator):
         kernels, a part costs about a quarter of `fit`.
         """
         score, rows, table = self._parts_of(X)
-        return assess(
-            score,
-            rows,
-            table,
-            self.partition_,
-            n=n,
-            n_null=n_null,
-            share=share,
-            random_state=random_state,
-            verbose=self.verbose,
-        )
+        return assess(score, rows, table, self.partition_, Parts(n, n_null, share, random_state, self.verbose))
 
     def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
         header, arrays = super()._extra_to_archive()

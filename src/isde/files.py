@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -138,8 +139,13 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
+_exchanging = threading.Lock()
+"""Of the umask: of two threads that exchange it at once, one would take the other's for that of the process."""
+
+
 def _umask() -> int:
     """The permissions new files are made without; temporary ones are private whatever it is."""
-    umask = os.umask(0)
-    os.umask(umask)
+    with _exchanging:
+        umask = os.umask(0o077)  # of other threads new files are private meanwhile, not open to everybody
+        os.umask(umask)
     return umask

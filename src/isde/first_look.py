@@ -25,7 +25,7 @@ WAVES = 6
 FLOAT_BYTES, DOUBLE_BYTES = 4, 8
 
 QUICKER = 0.8
-"""What a wave counts, of the one before it."""
+"""How much a wave counts, relative to the one before it."""
 
 
 def looks_of_triples(X: Matrix, n_jobs: int | None) -> Vector:
@@ -40,7 +40,7 @@ def looks_of_triples(X: Matrix, n_jobs: int | None) -> Vector:
 
 
 def bytes_of_looks(n_rows: int, n_columns: int, n_workers: int) -> int:
-    """What looking at all triples takes: waves, those of the columns on either side of each worker's, and all looks."""
+    """Bytes for looking at all triples: waves, workers' copies of those on both sides of a column, and all looks."""
     waves = WAVES * FLOAT_BYTES * n_rows * n_columns
     ranks = 2 * DOUBLE_BYTES * n_rows * n_columns
     return waves + ranks + n_workers * 3 * waves // 2 + (DOUBLE_BYTES + 1) * comb(n_columns, 3)
@@ -55,7 +55,7 @@ def waves_of(X: Matrix) -> NDArray[np.float32]:
 
 
 def _around(waves: NDArray[np.float32], middle: int) -> Matrix:
-    """Of the triples with one column in the middle: lower columns by higher ones."""
+    """The looks of all triples with one column in the middle: lower columns by higher ones."""
     n_waves, n, d = waves.shape
     low, high = (np.hstack(list(part)) for part in (waves[:, :, :middle], waves[:, :, middle + 1 :]))
     counts = QUICKER ** np.arange(n_waves)

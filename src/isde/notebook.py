@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 
-from isde.inspection import block_gains
+from isde.data.words import several
+from isde.density_estimator import DensityEstimator
+from isde.inspection import block_gains, is_tree
+from isde.structure_estimator import StructureEstimator
 
 MOST_ALONE = 60
 """Single columns by name; the others are counted."""
@@ -15,18 +17,25 @@ STYLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:0.4em
 CELL = "text-align:{side};padding:0.15em 0.9em 0.15em 0;border-bottom:1px solid rgba(128,128,128,0.35)"
 
 
-def blocks_html(model: Any) -> str:
+def blocks_html(model: DensityEstimator) -> str:
     """A table of the blocks, the largest gain first; nothing where there are none yet.
 
     Colours and fonts are the notebook's own, so that it is read in the dark as well.
     """
     if not hasattr(model, "density_"):
         return ""
-    if not hasattr(model, "subset_scores_"):
-        blocks = [names for names in model.block_names_ if len(names) > 1]
-        rows = [[_names(names)] for names in blocks]
-        alone = [names[0] for names in model.block_names_ if len(names) == 1]
-        return _page(rows, ["Block"], alone, f"{len(model.block_names_):,} blocks")
+    return _with_gains(model) if isinstance(model, StructureEstimator) else _by_name(model)
+
+
+def _by_name(model: DensityEstimator) -> str:
+    blocks = model.block_names_
+    rows = [[_names(names)] for names in blocks if len(names) > 1]
+    alone = [names[0] for names in blocks if len(names) == 1]
+    return _page(rows, ["Block"], alone, several(len(blocks), "block"))
+
+
+def _with_gains(model: StructureEstimator) -> str:
+    what, structure = ("clique", "tree") if is_tree(model) else ("block", "partition")
     gains = sorted(block_gains(model), key=lambda gain: -gain.gain)
     rows = [
         [_names(gain.names), f"{gain.gain:.4f}", _known(gain.error), f"{gain.chance:.4f}" if gain.chance else "–"]
@@ -34,12 +43,10 @@ def blocks_html(model: Any) -> str:
         if len(gain.names) > 1
     ]
     alone = [gain.names[0] for gain in gains if len(gain.names) == 1]
-    heads = ["Block", "Gain, nats a row", "Error", "Chance"]
-    proof = {"proved": "the best partition for these scores, proved"}.get(
-        model.selection_.proof, f"proof: {model.selection_.proof}"
-    )
-    n = len(gains)
-    return _page(rows, heads, alone, f"{n:,} {'block' if n == 1 else 'blocks'}; {escape(proof)}")
+    heads = [what.capitalize(), "Gain, nats a row", "Error", "Chance"]
+    found = model.selection_.proof
+    proof = f"the best {structure} for these scores, proved" if found == "proved" else f"proof: {found}"
+    return _page(rows, heads, alone, f"{several(len(gains), what)}; {escape(proof)}")
 
 
 def _page(rows: Sequence[Sequence[str]], heads: Sequence[str], alone: Sequence[str], caption: str) -> str:

@@ -15,16 +15,16 @@ from isde.scores import ALIGNED
 from isde.subsets import SubsetFamily
 
 TABLE_BYTES = 17
-"""Of a subset of a split, while the table of a model is made: score, bandwidth, whether it is settled."""
+"""For each subset and split while the table of a model is made: score, bandwidth, and whether that is settled."""
 
 RESULT_BYTES, PLAIN_BYTES = 14, 9
-"""Of a subset of a split by a model, at most, as the store packs it: position, score, bandwidth, if it is settled; and
-without a bandwidth, all subsets in a row."""
+"""For each subset, split and model, at most, as the store packs them: position, score, bandwidth, and whether that is
+settled; and where there are no bandwidths, and all subsets in a row."""
 
 NUMBER_BYTES = 8
 
 TUNED_TO_MEASURE = 40
-"""Rows that tell a bandwidth of the usual size, to measure what scoring with it costs."""
+"""Rows that are enough to find a bandwidth of the usual size, with which the cost of scoring is measured."""
 
 
 def check_table(subsets: SubsetFamily, n_splits: int, n_models: int, *, in_memory: bool) -> None:
@@ -40,14 +40,14 @@ def check_table(subsets: SubsetFamily, n_splits: int, n_models: int, *, in_memor
 
 
 def _way_out(fits: int, asked: int) -> str:
-    """What else there is where the table for blocks of `asked` columns is too large, and one for `fits` is not."""
+    """What to do where the table for blocks of `asked` columns is too large, and the one for `fits` columns is not."""
     smaller = [f"max_block_size={fits}"] if fits else []
     fewer = ["search='screened'"] if EVERY_UP_TO <= fits < asked else []
     return f"use {', or '.join([*smaller, *fewer, 'fewer columns'])}"
 
 
 def bytes_of_subset(n_splits: int, n_models: int, *, in_memory: bool) -> int:
-    """What a subset takes until there is one table: what was found, if it stands in no file, and the tables made."""
+    """Bytes for each subset until there is one table: results, unless a file holds them, and the tables made."""
     found = RESULT_BYTES * n_splits * n_models if in_memory else 0
     return found + TABLE_BYTES * n_splits + len(ALIGNED) * NUMBER_BYTES * n_models
 
@@ -60,20 +60,20 @@ def expected_cost(
     *,
     in_memory: bool = True,
 ) -> tuple[float, int]:
-    """Seconds and bytes that tasks, or all of them, will need: of each model a chunk of middle size is timed.
+    """Seconds and bytes that tasks will need, or all there are: a chunk of middle size is timed for each model.
 
-    What they find takes memory, or stands in a file.
+    `in_memory` says that results take memory; otherwise a file holds them.
     """
     scorer, splits = rows.scorer, rows.splits
     executor = choose_executor(n_jobs, scorer.traits.in_processes)
     tasks = plan_tasks(scorer, splits, subsets, shared=are_tuned_together(splits)) if tasks is None else tasks
-    means = executor.means(len(tasks))
-    at_once = executor.n_workers // means.n_workers
+    n_workers, means = executor.n_workers, executor.means(len(tasks))
+    at_once = max(1, n_workers // means.n_workers)
     seconds, needed = 0.0, 0
-    for own in _of_one_kind(tasks):
+    for own in of_one_kind(tasks):
         middle = sorted(own, key=lambda task: task.chunk.work)[len(own) // 2]
         cost = scorer.cost(_measurable(rows, middle, means), middle.subsets, middle.chunk, means)
-        one = cost.shared / executor.n_workers + cost.alone / at_once
+        one = cost.shared / n_workers + cost.alone / at_once
         seconds += one * sum(task.chunk.work for task in own) / middle.chunk.work
         needed = max(needed, at_once * cost.memory)
     found = sum(task.chunk.n_subsets * (RESULT_BYTES if task.chunk.tuned else PLAIN_BYTES) for task in tasks)
@@ -82,7 +82,7 @@ def expected_cost(
 
 
 def _measurable(rows: SplitRows, task: Task, means: Means) -> Any:
-    """The rows of a task; what is tuned for its split is not known yet, and taken from few rows."""
+    """The rows of a task; what will be tuned for its split is not known yet, and is found by a few rows."""
     if not task.shares:
         return rows.of(task)
     scorer = rows.scorer
@@ -91,8 +91,8 @@ def _measurable(rows: SplitRows, task: Task, means: Means) -> Any:
     return rows.with_tuned([(replace(task, split=0), found)]).of(task)
 
 
-def _of_one_kind(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """Tasks of one model, those that tune and those that score apart."""
+def of_one_kind(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Tasks by model, those that tune apart from those that score."""
     kinds: dict[Any, list[Task]] = {}
     for task in tasks:
         kinds.setdefault((task.chunk.model, task.tunes), []).append(task)
@@ -119,7 +119,7 @@ def announcement(
 
 
 def in_words(seconds: float, n_splits: int) -> str:
-    """What so many splits take, for people.
+    """How long so many splits take, for people.
 
     >>> in_words(0.2, 1), in_words(42, 1), in_words(600, 20)
     ('less than a second', 'about 42 s', 'about 10 minutes in all')

@@ -26,15 +26,16 @@ from isde.splits import scored_in_common
 from isde.subsets import Subset, SubsetFamily
 
 LAST_ROUNDS = 2
-"""Tasks of each worker that are taken by size. Those before come split by split, whose rows are prepared once."""
+"""Tasks for each worker, of the last ones, that are begun largest first. All before come split by split, so that the
+rows of a split are prepared once."""
 
 SAID = 8
-"""Subsets that are named where several have no score."""
+"""How many subsets are named at most where several have no score."""
 
 
 @dataclass(frozen=True)
 class How:
-    """Who scores, where it is kept, and what is said of it: nothing that a table would show."""
+    """Who scores, where results are kept, and what is said meanwhile: nothing that changes a table."""
 
     n_jobs: int | None = None
     store: Store | None = None  # what it has is not scored again; None: memory, for this time alone
@@ -89,7 +90,7 @@ def score_models(
 def _run_in_turn(
     rows: SplitRows, tasks: Sequence[Task], executor: Executor, store: Store, advance: Advance
 ) -> list[Task]:
-    """First what is shared, then what each split scores with it; tasks that could not be done are given back."""
+    """Do the tasks that tune, then those that score with what was tuned; give back those that could not be done."""
     shared, of_splits = ([task for task in tasks if task.tunes is tunes] for tunes in (True, False))
     lost = run_tasks(partial(score_task, rows), shared, executor, store, advance)
     untuned = {(task.subsets, task.chunk.key) for task in lost}
@@ -102,7 +103,7 @@ def _run_in_turn(
 def run_tasks(
     score: ScoreTask[Task], tasks: Sequence[Task], executor: Executor, store: Store, advance: Advance
 ) -> list[Task]:
-    """Do what the store does not have yet, and keep it there; tasks that could not be done are given back."""
+    """Do the tasks that the store has no results of, and keep these there; give back those that could not be done."""
     progress, lost, finished = _Progress(advance), [], frozenset(store.finished())
     todo = largest_of_the_last_first([task for task in tasks if task.key not in finished], executor.n_workers)
     with closing(executor.map(score, todo, progress.within)) as done:
@@ -116,7 +117,7 @@ def run_tasks(
 
 
 def largest_of_the_last_first(tasks: Sequence[Task], n_workers: int) -> list[Task]:
-    """Of the last tasks, the largest first: where all workers wait for the last one, that is a small one."""
+    """The last tasks by size, largest first: the one that all workers wait for at the end is then a small one."""
     if n_workers == 1:
         return list(tasks)
     at = max(0, len(tasks) - LAST_ROUNDS * n_workers)
@@ -139,13 +140,13 @@ def _warn_lost(lost: Sequence[Task], names: Sequence[str]) -> None:
 
 
 def _subsets_of(chunk: Chunk, subsets: SubsetFamily) -> Iterator[Subset]:
-    """Those of a chunk of subsets in a row; another's are known to its scorer alone."""
+    """The subsets of a chunk that holds a range of them; those of any other are known to its scorer alone."""
     if isinstance(chunk.content, range):
         yield from (subsets[i] for i in chunk.content)
 
 
 class _Progress:
-    """Subsets done, those of a chunk under way by the share of its work."""
+    """Counts subsets that are done; those of a chunk under way in proportion to the work done."""
 
     def __init__(self, advance: Advance) -> None:
         self.advance, self.ahead = advance, 0
@@ -205,7 +206,7 @@ def _places(own: SubsetFamily, subsets: SubsetFamily) -> IntVector:
 
 
 def _check_found(task: Task, found: ChunkScores) -> None:
-    """Raise `CheckpointError` for what cannot be the scores of a task: nobody else's numbers become its own."""
+    """Raise `CheckpointError` for what cannot be the scores of a task: no other numbers may pass for them."""
     content = task.chunk.content
     in_place = not isinstance(content, range) or np.array_equal(found.positions, np.array(content))
     sound = found.are_sound(task.chunk.n_subsets, np.ones(len(task.subsets), dtype=bool))

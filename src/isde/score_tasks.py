@@ -21,20 +21,21 @@ from isde.splits import Split, split_key
 from isde.subsets import SubsetFamily
 
 SPLITS_KEPT = 4
-"""Splits whose rows are kept prepared: chunks come split by split, and few are under way at once."""
+"""Splits whose prepared rows are kept: chunks come split by split, so that few splits are in use at once."""
 
 TUNED_SPLITS, TUNED_SHARE = 10, 0.2
-"""How many splits, the first ones, search by themselves for what all of them use, if there are as many, and by which
-share of their rows: a tenth of what searches of their own would cost, and as many true blocks are found
-(experiments/shared_tuning.py). One search by all rows costs no less, but its luck is not averaged: of pairs with
-correlation 0.2 it found 79 % in place of 88."""
+"""Where there are so many splits, the first ones search for what all of them use, each by such a share of its rows: a
+tenth of what a search for every split would cost, and as many true blocks are found (experiments/shared_tuning.py).
+A single search by all rows costs no less, and its luck is not averaged out: of pairs with correlation 0.2 it found
+79 % in place of 88."""
 
 TUNED_FROM = 1000
-"""Rows to fit on, from which on splits share. Of fewer, searches cost little; and on the copula scale splits that each
-decide whether a subset depends at all are wrong one at a time: chance then gives triples by kernels a third as much."""
+"""Rows to fit on from which splits share their searches. With fewer rows a search costs little; and on the copula scale
+splits that decide by themselves whether a subset depends at all do not all err at once: chance then gives triples a
+third as much by kernels."""
 
 TUNING_STEPS = 2
-"""What tuning is worth on the bar of progress, in scores: with kernels it takes about as long."""
+"""For how many scores a tuning task counts on the progress bar: with kernels it takes about as long."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Task:
 
     @property
     def n_steps(self) -> int:
-        """On the bar of progress."""
+        """How far it moves the progress bar."""
         return self.chunk.n_subsets * (TUNING_STEPS if self.tunes else 1)
 
 
@@ -64,7 +65,7 @@ def plan_tasks(
     *,
     shared: bool = False,
 ) -> list[Task]:
-    """All that there is to do: what splits share, if they do, then split by split.
+    """All that there is to do: first what splits share, if they do, then split by split.
 
     Each for the smallest of `sizes`, then for what each larger one adds, then for `lists`.
     """
@@ -89,12 +90,12 @@ def plan_tasks(
 
 
 def are_tuned_together(splits: Sequence[Split]) -> bool:
-    """Whether there are enough of them, of enough rows. More of them change nothing in what those before share."""
+    """Whether splits are enough, and large enough, to share searches. Further ones change nothing for those before."""
     return len(splits) >= TUNED_SPLITS and min(len(fit) for fit, _ in splits) >= TUNED_FROM
 
 
 class SplitRows:
-    """The rows of each split as a scorer takes them, prepared when they are asked for; those of few splits are kept."""
+    """The rows of each split as a scorer takes them: prepared when they are asked for, and kept for a few splits."""
 
     def __init__(
         self,
@@ -134,16 +135,16 @@ class SplitRows:
         return SplitRows(self.scorer, self.X, self.splits, tuned)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process prepares its own, once for all chunks that it is sent: of the rows that are used."""
+        """Another process is sent the rows that are used, and prepares them once for all of its chunks."""
         used = np.unique(np.concatenate(list(chain(*self.splits))))
         splits = [(np.searchsorted(used, fit), np.searchsorted(used, score)) for fit, score in self.splits]
         return _rows_here, (self.token, self.scorer, self.X[used], splits, self.tuned)
 
 
 def _tuned(subsets: SubsetFamily, model: int, found: Sequence[tuple[Task, ChunkScores]]) -> Tuned | None:
-    """For the subsets of a family, what is nearest to the mean of what splits found by one model; None: nothing was.
+    """For each subset of a family, the bandwidth nearest to the mean of those that splits found; None: none was found.
 
-    The nearest, since bandwidths of a grid are many subsets' at once, and the geometric mean is nobody's.
+    Not the mean itself: many subsets share a bandwidth of a grid, and none shares a geometric mean.
     """
     own = [(task.split, scores) for task, scores in found if task.chunk.model == model]
     if not own:
@@ -164,9 +165,11 @@ _here: list[tuple[str, SplitRows]] = []
 
 
 def _rows_here(token: str, *rows: Any) -> SplitRows:
-    if not _here or _here[0][0] != token:
-        _here[:] = [(token, SplitRows(*rows))]
-    return _here[0][1]
+    found = next((found for own, found in _here if own == token), None)
+    if found is None:
+        found = SplitRows(*rows)
+        _here[:] = [(token, found)]  # other threads may put theirs in its place
+    return found
 
 
 def score_task(rows: SplitRows, task: Task, means: Means) -> ChunkScores:

@@ -10,12 +10,11 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from isde.arrays import Matrix, Vector
-from isde.chance import Chance, all_margins, draw_chance
+from isde.chance import Chance, SplitTable, all_margins, draw_chance
 from isde.data.checks import as_table
 from isde.data.table import default_names
 from isde.engine.grid import BandwidthGrid
@@ -30,6 +29,7 @@ from isde.marginals.two_step import TwoStepMarginal
 from isde.partitions import RandomState
 from isde.penalties import check_penalty, penalized
 from isde.progress import say
+from isde.run.executors import n_threads
 from isde.run.folder import RunFolder
 from isde.run.store import MemoryStore, Part, Store
 from isde.score_costs import check_table
@@ -185,17 +185,8 @@ class Scoring:
             return None
         if self.verbose > 0:
             say("Measuring what chance gives: some 20 s of one core at most, or as long as the scoring")
-        chance = draw_chance(
-            self._scorer,
-            preset_for(self.split, n_rows),
-            splits,
-            subsets,
-            n_rows,
-            self.n_jobs,
-            store,
-            max_split_rows=self.max_split_rows,
-            max_size=max_size,
-        )
+        table = SplitTable(preset_for(self.split, n_rows), tuple(splits), n_rows, self.max_split_rows)
+        chance = draw_chance(self._scorer, table, subsets, self.n_jobs, store, max_size=max_size)
         smallest = chance.smallest_alpha(subsets)
         if alpha < smallest:
             raise ValueError(
@@ -214,7 +205,7 @@ class Scoring:
         if self.search != SCREENED or first.max_size >= min(self.max_block_size, EVERY_UP_TO, X.shape[1]):
             return 0
         n_rows = rows_at_most(len(X), self.max_split_rows)
-        return bytes_of_looks(n_rows, X.shape[1], effective_n_jobs(self.n_jobs))
+        return bytes_of_looks(n_rows, X.shape[1], n_threads(self.n_jobs))
 
     def _look(self, X: Matrix) -> Vector:
         """What each triple seems to gain, by as many rows as splits may have."""

@@ -86,65 +86,56 @@ class Stability(FrozenArrays):
         return in_braces(self.names[c] for c in block)
 
 
-def tables_of_parts(
-    score: Score,
-    X: Matrix,
-    *,
-    n: int,
-    n_null: int,
-    share: float,
-    random_state: RandomState,
-    verbose: int,
-) -> Iterator[SubsetScores]:
-    """The tables of `n` random parts of the rows, then of `n_null` parts whose columns are permuted apart."""
-    if not all(isinstance(number, int | np.integer) for number in (n, n_null)) or n < 2 or n_null < 0:
-        raise ValueError(f"n={n} and n_null={n_null}: at least 2 resamples, and not less than 0 without structure.")
-    rows = rows_of_parts(share, len(X))
-    rng = check_random_state(random_state)
-    with progress_bar(n + n_null, "Resampling", show=verbose > 0) as advance:
-        for number in range(n + n_null):
-            part = X[rng.permutation(len(X))[:rows]]
-            if number >= n:
-                part = np.column_stack([rng.permutation(column) for column in part.T])
-            yield score(part, rng.randint(2**31 - 1))
-            advance(1)
+@dataclass(frozen=True)
+class Parts:
+    """Random parts of the rows, and further ones without structure: every column is permuted by itself."""
+
+    n: int
+    n_null: int  # of those without structure
+    share: float  # of the rows, in a part
+    random_state: RandomState
+    verbose: int
+
+    def __post_init__(self) -> None:
+        n, n_null = self.n, self.n_null
+        if not all(isinstance(number, int | np.integer) for number in (n, n_null)) or n < 2 or n_null < 0:
+            raise ValueError(f"n={n} and n_null={n_null}: at least 2 resamples, and not less than 0 without structure.")
+
+    def tables(self, score: Score, X: Matrix) -> Iterator[SubsetScores]:
+        """The tables of the `n` parts, then those of the `n_null` without structure."""
+        rows, rng = self.rows_of(len(X)), check_random_state(self.random_state)
+        with progress_bar(self.n + self.n_null, "Resampling", show=self.verbose > 0) as advance:
+            for number in range(self.n + self.n_null):
+                part = X[rng.permutation(len(X))[:rows]]
+                if number >= self.n:
+                    part = np.column_stack([rng.permutation(column) for column in part.T])
+                yield score(part, rng.randint(2**31 - 1))
+                advance(1)
+
+    def rows_of(self, n_rows: int) -> int:
+        """How many of so many rows a part has."""
+        rows = round(self.share * n_rows) if 0 < self.share < 1 else 0
+        if not 8 <= rows < n_rows:
+            raise ValueError(f"share={self.share} of {n_rows} rows must be at least 8 of them, and not all.")
+        return rows
 
 
-def rows_of_parts(share: float, n_rows: int) -> int:
-    """How many rows a part has."""
-    rows = round(share * n_rows)
-    if not 0 < share < 1 or rows < 8:
-        raise ValueError(f"share={share} of {n_rows} rows must leave at least 8 of them, and be less than 1.")
-    return rows
-
-
-def assess(
-    score: Score,
-    X: Matrix,
-    scores: SubsetScores,
-    partition: Partition,
-    *,
-    n: int,
-    n_null: int,
-    share: float,
-    random_state: RandomState,
-    verbose: int,
-) -> Stability:
+def assess(score: Score, X: Matrix, scores: SubsetScores, partition: Partition, parts: Parts) -> Stability:
     """Resample rows without replacement, select again, and compare with rows whose columns are permuted apart."""
-    tables = tables_of_parts(score, X, n=n, n_null=n_null, share=share, random_state=random_state, verbose=verbose)
+    tables = parts.tables(score, X)
     first = next(tables)  # wrong parameters are refused before the search for candidates
     candidates = _near_best(scores, partition)
     blocks = sorted({block for candidate in candidates for block in candidate})
     position, own = ([scores.subsets.index(block) for block in some] for some in (blocks, partition))
     selected: list[Partition] = []
     block_scores, gains, margins = [], [], []
-    for table in (first, *islice(tables, n - 1)):
+    for table in (first, *islice(tables, parts.n - 1)):
         selected.append(select_partition(table).partition)
         block_scores.append(table.scores[position])
         gains.append(all_gains(table)[own])
         margins.append(all_margins(table)[own])
     noise = [largest_margins(table) for table in tables]
-    counts, rows = Counter(selected), rows_of_parts(share, len(X))
+    counts, rows = Counter(selected), parts.rows_of(len(X))
     differences = _differences(np.array(block_scores), blocks, candidates)
     errors = [_standard_error(difference, rows, len(X)) for difference in differences]
     simplest = simplest_within(scores, candidates, errors)
@@ -152,10 +143,10 @@ def assess(
         partition,
         scores.names,
         together(selected, X.shape[1]),
-        [(met, count / n) for met, count in counts.most_common()],
+        [(met, count / parts.n) for met, count in counts.most_common()],
         np.array(gains),
         np.array(margins),
-        np.array(noise).reshape(n_null, scores.max_block_size - 1),
+        np.array(noise).reshape(parts.n_null, scores.max_block_size - 1),
         simplest,
         errors[candidates.index(simplest)],
     )

@@ -6,16 +6,18 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from isde.archive import Arrays, over, under
 from isde.arrays import Matrix, Vector
 from isde.callbacks import CallbackSupport
 from isde.data.checks import tied_columns, warn_far_rows
+from isde.density import Scaling, scaling_for
 from isde.density_estimator import SubsetScoreEstimator
 from isde.errors import ISDEWarning, warn
 from isde.fit_record import FitRecord
@@ -23,6 +25,7 @@ from isde.marginals.bounds import Bounds, RowsUsed
 from isde.marginals.marginal import BlockFitter
 from isde.partitions import Partition, RandomState
 from isde.progress import say
+from isde.run.executors import n_threads
 from isde.scores import SubsetScores
 from isde.scoring import Margin, Scoring, further_column, margin_over_divisions
 from isde.screening import EXHAUSTIVE, SCREENED, every_up_to
@@ -92,6 +95,15 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator, ABC):  # type: i
     def _bounds(self) -> Bounds:
         return Bounds(self.max_fit_rows, self.max_centres)
 
+    def _score_rows(self, X: Any, given: SubsetScores | None) -> tuple[Matrix, Scaling, Scoring]:
+        """Leave the table of scores in `subset_scores_`: the rows checked, how they are rescaled, and scored."""
+        scoring = self._scoring()
+        rows = self._check_rows(X, scoring)
+        scoring = replace(scoring, needed_after=self._needed_at_the_end(rows, scoring))
+        scaling = scaling_for(rows, self.scale, scoring.marginal)
+        self.subset_scores_ = self._subset_scores(rows, scaling, scoring, given)
+        return rows, scaling, scoring
+
     def _check_params(self) -> None:
         self._bounds()  # refused before anything is scored
 
@@ -110,7 +122,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator, ABC):  # type: i
         if scoring.search == SCREENED:
             every = every_up_to(X.shape[1], every)
         subsets = SubsetFamily(X.shape[1], every)
-        return max(BLOCK_BYTES * used.fitted * effective_n_jobs(self.n_jobs), TABLE_BYTES * subsets.offsets[-1])
+        return max(BLOCK_BYTES * used.fitted * n_threads(self.n_jobs), TABLE_BYTES * subsets.offsets[-1])
 
     def _check_rows(self, X: Any, scoring: Scoring) -> Matrix:
         """The rows to fit on; notes columns with repeated values, and warns of what does harm."""
@@ -153,6 +165,23 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator, ABC):  # type: i
             )
         for X in batches:
             yield super().score_blocks(X)
+
+    def report(
+        self,
+        path: str | Path,
+        X: Any = None,
+        *,
+        stability: Any = None,
+        comparison: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Write one HTML page on the fitted model, to send to a colleague: a single file, no rows in it.
+
+        With rows `X`: the data beside the density, in cells, and the held-out comparison with independence.
+        `stability` is what `stability(X)` returns, `comparison` the JSON of `isde compare`. Needs `isde[report]`.
+        """
+        check_is_fitted(self)
+        pages = import_module("isde.report")  # by name: pages stand above the estimators that they show
+        return pages.write_report(self, path, X, stability=stability, comparison=comparison)
 
     @property
     def bandwidths_(self) -> Vector:

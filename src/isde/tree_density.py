@@ -49,6 +49,9 @@ class TreeDensity(DensityAlongTree):
         given them.
         """
         own = set(numbered([columns], self.names)[0])
+        unknown = sorted(own - set(range(len(self.names))))
+        if unknown:
+            raise InputError(f"There is no column {unknown[0]}: columns are numbered 0 to {len(self.names) - 1}.")
         first = next((i for i, clique in enumerate(self.tree.cliques) if own <= set(clique)), None)
         if first is None:
             names = some([repr(self.names[column]) for column in sorted(own)], 6)

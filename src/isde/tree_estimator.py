@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import fsum
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from isde.archive import Arrays
 from isde.arrays import Matrix
 from isde.callbacks import heard_by_callbacks
-from isde.density import scaling_for
+from isde.data.words import several
 from isde.density_estimator import kept_in_run
 from isde.errors import warn
 from isde.fit_record import recorded
@@ -24,6 +23,7 @@ from isde.partitions import RandomState
 from isde.scores import SubsetScores
 from isde.scoring import Scoring
 from isde.splits import shuffled
+from isde.stability import Parts
 from isde.structure_estimator import StructureEstimator
 from isde.subsets import Subset
 from isde.tree_density import TreeDensity, check_has_marginals, fit_cliques
@@ -104,6 +104,7 @@ class TreeISDE(StructureEstimator):
 
     archive_kind = "tree"
     density_type = TreeDensity
+    density_: TreeDensity
 
     def __init__(
         self,
@@ -151,16 +152,12 @@ class TreeISDE(StructureEstimator):
         With `subset_scores`, a table in the units of `X` (the `subset_scores_` of an `ISDE` model, or a file loaded),
         nothing is scored again: the tree is selected from the table.
         """
-        scoring = self._scoring()
-        X = self._check_rows(X, scoring)
-        scoring = replace(scoring, needed_after=self._needed_at_the_end(X, scoring))
-        scaling = scaling_for(X, self.scale, scoring.marginal)
-        self.subset_scores_ = self._subset_scores(X, scaling, scoring, subset_scores)
+        X, scaling, scoring = self._score_rows(X, subset_scores)
         self.selection_ = select_tree(self.subset_scores_, solver=self.solver)
         self.partition_ = self.selection_.components
         self._warn_no_density("tree", self.selection_.score, self.cliques_)
         self._warn_unproved()
-        bounds = self._bounds_for(X, scoring.marginal, f"{len(self.cliques_):,} cliques")
+        bounds = self._bounds_for(X, scoring.marginal, several(len(self.cliques_), "clique"))
         tree, names = self.selection_.tree, self._names()
         self.density_ = fit_cliques(X, tree, scoring.marginal, scaling, names, n_jobs=self.n_jobs, bounds=bounds)
         self._warn_far_below_table(X)
@@ -205,15 +202,7 @@ class TreeISDE(StructureEstimator):
         """
         score, rows, table = self._parts_of(X)
         return assess_tree(
-            score,
-            rows,
-            table,
-            self.selection_.tree,
-            n=n,
-            n_null=n_null,
-            share=share,
-            random_state=random_state,
-            verbose=self.verbose,
+            score, rows, table, self.selection_.tree, Parts(n, n_null, share, random_state, self.verbose)
         )
 
     def score_blocks(self, X: Any) -> Matrix:

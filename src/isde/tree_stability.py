@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
 from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.data.words import in_braces
 from isde.scores import SubsetScores
-from isde.stability import Score, tables_of_parts, together
+from isde.stability import Parts, Score, together
 from isde.tree_gains import edge_gains, largest_edge_gain
 from isde.tree_solvers import select_tree
 from isde.trees import Tree
@@ -73,14 +72,12 @@ class TreeStability(FrozenArrays):
         return "\n".join(lines)
 
 
-def assess_tree(
-    score: Score, X: Matrix, scores: SubsetScores, tree: Tree, *, n: int, n_null: int, **parts: Any
-) -> TreeStability:
+def assess_tree(score: Score, X: Matrix, scores: SubsetScores, tree: Tree, parts: Parts) -> TreeStability:
     """Resample rows without replacement, select again, and compare with rows whose columns are permuted apart."""
-    tables = tables_of_parts(score, X, n=n, n_null=n_null, **parts)
+    tables = parts.tables(score, X)
     selected: list[Tree] = []
     gains = []
-    for table in islice(tables, n):
+    for table in islice(tables, parts.n):
         selected.append(select_tree(table).tree)
         gains.append([0.0 if np.isnan(one.gain) else one.gain for one in edge_gains(table, tree)])
     noise = [largest_edge_gain(table, select_tree(table).tree) for table in tables]
@@ -88,7 +85,7 @@ def assess_tree(
         tree,
         scores.names,
         together([met.cliques for met in selected], X.shape[1]),
-        [(met, count / n) for met, count in Counter(selected).most_common()],
-        np.array(gains).reshape(n, len(tree.edges)),
+        [(met, count / parts.n) for met, count in Counter(selected).most_common()],
+        np.array(gains).reshape(parts.n, len(tree.edges)),
         np.array(noise, dtype=np.float64),
     )

@@ -18,6 +18,8 @@ from isde.marginals import resolve_marginal
 class GaussianEstimator(DensityEstimator):
     """What every product of Gaussian blocks can say of itself: mean and covariance, in the units of the data."""
 
+    density_: ProductDensity
+
     @property
     def mean_(self) -> Vector:
         check_is_fitted(self)

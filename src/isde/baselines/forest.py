@@ -134,6 +134,7 @@ class ForestDensity(CallbackSupport, SubsetScoreEstimator):  # type: ignore[misc
     """
 
     archive_kind = "ForestDensity"
+    density_: ProductDensity
 
     def __init__(
         self,

@@ -157,11 +157,12 @@ def load_estimator(spec: str, seed: int) -> Any:
     if not (module and colon and name):
         raise InputError(f"--estimator {spec} is not of the form MODULE:NAME, as in sklearn.neighbors:KernelDensity.")
     try:
-        found = getattr(import_module(module), name)
-    except AttributeError:
-        raise InputError(f"--estimator {spec}: the module {module} has no {name}.") from None
+        home = import_module(module)
     except Exception as error:  # whatever a user's module does while it is imported
         raise InputError(f"--estimator {spec} cannot be imported ({type(error).__name__}: {error}).") from error
+    if not hasattr(home, name):
+        raise InputError(f"--estimator {spec}: the module {module} has no {name}.")
+    found = getattr(home, name)
     if inspect.isclass(found) or not hasattr(found, "fit"):
         found = _call(found, spec)
     for needed in ("fit", "score_samples"):

@@ -21,7 +21,7 @@ from isde.data.checks import finite_batches
 from isde.data.readers import read_batches, read_table
 from isde.data.readers.request import source_name
 from isde.data.table import Table, columns_of_model
-from isde.data.words import in_braces, join_names
+from isde.data.words import in_braces, join_names, several
 from isde.density_estimator import SCORES_FILE
 from isde.errors import CheckpointError, InputError, ISDEError, ResourceError
 from isde.files import check_room, whole_file, whole_folder
@@ -292,9 +292,9 @@ def _number(value: float) -> float | None:
 def print_summary(summary: dict[str, Any]) -> None:
     """The structure with its gains, the proof, and what else to know."""
     is_tree = summary["structure"] == "tree"
-    what = _several(len(summary["cliques"]), "clique") if is_tree else _several(len(summary["blocks"]), "block")
+    what = several(len(summary["cliques"]), "clique") if is_tree else several(len(summary["blocks"]), "block")
     echo(
-        f"{what} of {_several(summary['n_columns'], 'column')} (largest allowed {summary['max_block_size']}, "
+        f"{what} of {several(summary['n_columns'], 'column')} (largest allowed {summary['max_block_size']}, "
         f"{summary['n_subsets']:,} subsets scored, marginal {summary['marginal']})"
     )
     for line in tree_lines(summary) if is_tree else _block_lines(summary):
@@ -377,7 +377,3 @@ def _plausible(found: dict[str, Any]) -> str:
     if found["tree_gain"] > 2 * found["tree_error"]:
         return "independent blocks lose what lies between them"
     return "independent blocks do as well"
-
-
-def _several(n: int, what: str) -> str:
-    return f"{n:,} {what}" + ("" if n == 1 else "s")

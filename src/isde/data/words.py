@@ -17,6 +17,15 @@ def some(items: Sequence[str], limit: int = 5) -> str:
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit:,} more"
 
 
+def several(n: int, what: str) -> str:
+    """A number of things.
+
+    >>> several(1, "block"), several(1200, "row")
+    ('1 block', '1,200 rows')
+    """
+    return f"{n:,} {what}" + ("" if n == 1 else "s")
+
+
 def join_names(names: Iterable[str], separator: str = ", ") -> str:
     """Names in one line, quoted where one could be taken for two: what the command line takes apart again.
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from isde.arrays import Mask, Matrix, Vector
@@ -16,7 +15,7 @@ from isde.engine.grid import BandwidthGrid
 from isde.engine.plan import blocks_tile
 from isde.engine.products import BandwidthSearch, RowSet
 from isde.engine.whitening import whitening
-from isde.run.executors import workers
+from isde.run.executors import n_threads, workers
 from isde.splits import Folds
 
 ROWS_AT_ONCE = 1 << 13
@@ -60,7 +59,7 @@ def log_gaussian_sums(
     levels = np.log(weights) + np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     levels -= 0.5 * means.shape[1] * np.log(2 * np.pi)
     gaussians = np.array(means), factors * np.sqrt(0.5 * math.log2(math.e)), levels * math.log2(math.e)
-    step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * effective_n_jobs(n_jobs)))))
+    step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * n_threads(n_jobs)))))
     parts = [(rows[i : i + step], *gaussians) for i in range(0, len(rows), step)]
     with workers(n_jobs if rows.size * len(weights) > FEW_PAIRS else 1) as run:
         return np.concatenate([np.empty(0), *run(_log_gaussian_sums_part, parts)])
@@ -80,7 +79,7 @@ def _in_parts(
     """A function of (rows, centres as columns, rate) for some rows at a time, by all workers."""
     columns = np.array(centres.T, order="C")  # a copy always: read-only arrays would compile the sums again
     # Small enough for every worker to get some, and none larger than a cache of results.
-    step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * effective_n_jobs(n_jobs)))))
+    step = min(ROWS_AT_ONCE, max(64, -(-len(rows) // (4 * n_threads(n_jobs)))))
     parts = [(rows[i : i + step], columns, rate) for i in range(0, len(rows), step)]
     with workers(n_jobs if rows.size * len(centres) > FEW_PAIRS else 1) as run:
         return list(run(function, parts))

@@ -1,8 +1,8 @@
 """Inverse Cholesky factors of covariances, in twice the digits of float64.
 
-Columns that nearly determine each other leave little of a variance, and of float64 no more digits than little has of
-much: at a correlation of 0.9999995 ten of sixteen. A number here is a pair, the nearest float64 and what that leaves
-out; sums and products of pairs are Dekker's (Numerische Mathematik 18, 1971).
+Where columns nearly determine each other, what is left of a variance once others are given is small, and float64 keeps
+few of its digits: ten of sixteen at a correlation of 0.9999995. Here a number is a pair, the nearest float64 and the
+rest; sums and products of pairs are Dekker's (Numerische Mathematik 18, 1971).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ HALF = 134217729.0
 def whitening(covariances: Floats) -> Floats:
     """The matrices A, lower triangles, with A C A' = 1, for positive definite C of shape (..., s, s).
 
-    The lower half of C counts. By elimination: what makes C an upper triangle makes, of the unit matrix beside it, the
-    inverse of its factor.
+    Only the lower half of C is read. By elimination: the steps that turn C into an upper triangle turn the unit matrix
+    beside it into the inverse of the factor.
     """
     s = covariances.shape[-1]
     # In units of powers of two, which change no digit, variances are near 1, and no product leaves float64.

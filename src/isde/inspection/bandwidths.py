@@ -19,6 +19,7 @@ from isde.inspection.gains import blocks_of
 from isde.marginals.kde import KDEBlock
 from isde.marginals.marginal import of_columns
 from isde.splits import contiguous_folds, shuffled
+from isde.structure_estimator import StructureEstimator
 from isde.subsets import Subset
 
 
@@ -33,13 +34,13 @@ class BandwidthCurve(FrozenArrays):
     chosen: float
 
 
-def bandwidth_curve(model: Any, X: Any, block: Sequence[int]) -> BandwidthCurve:
+def bandwidth_curve(model: StructureEstimator, X: Any, block: Sequence[int]) -> BandwidthCurve:
     """The curve that the bandwidth of a block of kernels was chosen from, on the rows it was fitted on."""
-    own = tuple(block)
-    if own not in blocks_of(model):
-        raise ValueError(f"{own} is no block of the model: its blocks are {blocks_of(model)}.")
+    own, blocks = tuple(block), blocks_of(model)
+    if own not in blocks:
+        raise ValueError(f"{own} is no block of the model: its blocks are {blocks}.")
     density, names = model.density_, tuple(model.density_.names[c] for c in own)
-    fitted = density.blocks[blocks_of(model).index(own)]
+    fitted = density.blocks[blocks.index(own)]
     if not isinstance(fitted, KDEBlock):
         raise InputError(
             f"{in_braces(names)} has no single bandwidth, its density is {type(fitted).__name__}: "

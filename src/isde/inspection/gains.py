@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from isde.arrays import FrozenArrays, Mask, Matrix
+from isde.density_estimator import DensityEstimator
 from isde.partitions import Partition
 from isde.scores import SubsetScores
+from isde.structure_estimator import StructureEstimator
 from isde.subsets import Subset
 from isde.tree_estimator import TreeISDE
 
 
-def is_tree(model: Any) -> bool:
+def is_tree(model: DensityEstimator) -> bool:
     """Whether what a model describes together may overlap, along a tree."""
     return isinstance(model, TreeISDE)
 
 
-def blocks_of(model: Any) -> tuple[Subset, ...]:
+def blocks_of(model: DensityEstimator) -> tuple[Subset, ...]:
     """The columns that a model describes together: the blocks of a partition, the cliques of a tree."""
-    return tuple(model.cliques_ if is_tree(model) else model.partition_)
+    check_is_fitted(model)
+    return model.density_.tree.cliques
 
 
-def separators_of(model: Any) -> tuple[Subset, ...]:
+def separators_of(model: DensityEstimator) -> tuple[Subset, ...]:
     """What the cliques of a tree share; blocks share nothing."""
-    return tuple(model.separators_ if is_tree(model) else ())
+    check_is_fitted(model)
+    return model.density_.tree.separators
 
 
 @dataclass(frozen=True)
@@ -97,12 +101,12 @@ def gain_of(scores: SubsetScores, columns: Sequence[int]) -> Gain:
     )
 
 
-def block_gains(model: Any) -> list[Gain]:
+def block_gains(model: StructureEstimator) -> list[Gain]:
     """The gain of each block, in the order of the model's blocks."""
     return [gain_of(model.subset_scores_, block) for block in blocks_of(model)]
 
 
-def group_gains(model: Any) -> list[float]:
+def group_gains(model: StructureEstimator) -> list[float]:
     """What each group of columns that hang together gains: its block, or its cliques minus what they share."""
     scores, terms = model.subset_scores_, [*((block, 1) for block in blocks_of(model))]
     terms += [(separator, -1) for separator in separators_of(model)]
@@ -123,7 +127,7 @@ def pair_gains(scores: SubsetScores, blocks: Partition = ()) -> PairGains:
     return PairGains(scores.names, tuple(blocks), *matrices)
 
 
-def torn_columns(model: Any) -> list[Torn]:
+def torn_columns(model: StructureEstimator) -> list[Torn]:
     """For each column of a block of several, what is lost where it is torn from it; the largest loss first."""
     scores: SubsetScores = model.subset_scores_
     found = []

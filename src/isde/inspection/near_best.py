@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum
-from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -16,6 +15,7 @@ from isde.partitions import Partition, RandomState, edit_distance, random_partit
 from isde.scores import SubsetScores
 from isde.selection import Selection
 from isde.solvers import best_partitions, select_partition, worst_partitions
+from isde.structure_estimator import StructureEstimator
 from isde.subsets import Subset
 
 
@@ -40,7 +40,7 @@ class Neighbourhood(FrozenArrays):
     below: Vector  # the best objective minus theirs, nats a row
 
 
-def runners_up(model: Any, n: int = 10) -> list[Neighbour]:
+def runners_up(model: StructureEstimator, n: int = 10) -> list[Neighbour]:
     """The `n` best partitions after the model's own, in order; fewer where too many are about as good.
 
     Beside a tree of blocks, which is no partition: the best ones of all, each below the tree.
@@ -54,7 +54,7 @@ def runners_up(model: Any, n: int = 10) -> list[Neighbour]:
     return []
 
 
-def _neighbour(found: Selection, model: Any) -> Neighbour:
+def _neighbour(found: Selection, model: StructureEstimator) -> Neighbour:
     own, groups = blocks_of(model), model.partition_
     gone = tuple(block for block in own if block not in found.partition)
     new = tuple(block for block in found.partition if block not in own)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from isde.inspection.gains import Gain, blocks_of, gain_of, pair_gains
 from isde.inspection.hierarchy import correlation_worth
 from isde.scores import SubsetScores
 from isde.solvers import select_partition
+from isde.structure_estimator import StructureEstimator
 from isde.tree_solvers import select_tree
 
 Verdict = Literal["plausible", "nearly", "not plausible", "cannot be told"]
@@ -33,7 +34,7 @@ class Plausibility:
     max_block_size: int
 
 
-def plausibility(model: Any) -> Plausibility:
+def plausibility(model: StructureEstimator) -> Plausibility:
     """What speaks for and against independence between a model's blocks, by the pairs of its score table."""
     scores: SubsetScores = model.subset_scores_
     blocks = blocks_of(model)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from isde.arrays import Matrix, Vector
+from isde.density_estimator import DensityEstimator
 from isde.inspection.gains import blocks_of
 from isde.subsets import Subset
 
@@ -22,7 +23,7 @@ class LowRow:
     shortfall: float  # by so many nats below the median of the rows
 
 
-def lowest_rows(model: Any, X: Any, n: int = 10) -> list[LowRow]:
+def lowest_rows(model: DensityEstimator, X: Any, n: int = 10) -> list[LowRow]:
     """The `n` rows of `X` with the lowest density, the lowest first, each with the block to blame."""
     if n < 1:
         raise ValueError(f"n={n} must be at least 1.")
@@ -33,7 +34,7 @@ def lowest_rows(model: Any, X: Any, n: int = 10) -> list[LowRow]:
     return [LowRow(int(i), float(total[i]), blocks[worst[i]], float(shortfalls[i, worst[i]])) for i in lowest]
 
 
-def blame(model: Any, X: Any, share: float = 0.01) -> dict[Subset, int]:
+def blame(model: DensityEstimator, X: Any, share: float = 0.01) -> dict[Subset, int]:
     """Of the `share` of rows with the lowest density, how many have each block to blame; an aggregate of rows."""
     if not 0 < share <= 1:
         raise ValueError(f"share={share} must be above 0 and at most 1.")
@@ -43,7 +44,7 @@ def blame(model: Any, X: Any, share: float = 0.01) -> dict[Subset, int]:
     return {block: int((worst == i).sum()) for i, block in enumerate(blocks_of(model))}
 
 
-def _shortfalls(model: Any, X: Any) -> tuple[Vector, Matrix]:
+def _shortfalls(model: DensityEstimator, X: Any) -> tuple[Vector, Matrix]:
     """Log-density of each row, and by how much it is below the median in each block."""
     parts: Matrix = model.score_blocks(X)
     return parts.sum(axis=1), np.median(parts, axis=0) - parts

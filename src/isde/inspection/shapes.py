@@ -16,6 +16,7 @@ import numpy as np
 from isde.arrays import FrozenArrays, IntVector, Matrix, Vector
 from isde.data.checks import as_table
 from isde.data.table import columns_of_model
+from isde.density_estimator import DensityEstimator
 from isde.errors import ISDEError
 from isde.inspection.gains import blocks_of
 from isde.marginals.marginal import FittedBlock
@@ -76,17 +77,20 @@ class BlockShape:
     exact: bool  # densities are exact; else the family has no exact marginals, and rows drawn were counted
 
 
-def block_shapes(model: Any, X: Any = None, *, max_pairs: int | None = None) -> list[BlockShape]:
+def block_shapes(model: DensityEstimator, X: Any = None, *, max_pairs: int | None = None) -> list[BlockShape]:
     """The shape of each block; with rows `X` they are counted beside."""
     return [block_shape(model, block, X, max_pairs=max_pairs) for block in blocks_of(model)]
 
 
-def block_shape(model: Any, block: Sequence[int], X: Any = None, *, max_pairs: int | None = None) -> BlockShape:
+def block_shape(
+    model: DensityEstimator, block: Sequence[int], X: Any = None, *, max_pairs: int | None = None
+) -> BlockShape:
     """The shape of one block. Of more than `max_pairs` pairs, those that gain most are drawn."""
-    density, own = model.density_, tuple(block)
-    if own not in blocks_of(model):
-        raise ValueError(f"{own} is no block of the model: its blocks are {blocks_of(model)}.")
-    fitted: FittedBlock = density.blocks[blocks_of(model).index(own)]
+    own, blocks = tuple(block), blocks_of(model)
+    if own not in blocks:
+        raise ValueError(f"{own} is no block of the model: its blocks are {blocks}.")
+    density = model.density_
+    fitted = density.blocks[blocks.index(own)]
     view = _View(fitted, density.scaling.shift[list(own)], density.scaling.scale[list(own)])
     rows = None if X is None else columns_of_model(as_table(X, density.names), density.names, "X").X[:, list(own)]
     names = tuple(density.names[c] for c in own)

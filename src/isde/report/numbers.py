@@ -37,6 +37,7 @@ from isde.inspection.hierarchy import correlation_worth
 from isde.inspection.shapes import MASSES, QUANTILES
 from isde.partitions import count_partitions
 from isde.screening import in_words_of_search
+from isde.structure_estimator import StructureEstimator
 from isde.tree_stability import TreeStability
 
 MOST_PAIRS = 6
@@ -51,7 +52,7 @@ DIGITS = 5
 
 
 def report_numbers(
-    model: Any,
+    model: StructureEstimator,
     X: Any = None,
     *,
     about: Mapping[str, Any] | None = None,
@@ -93,7 +94,7 @@ def report_numbers(
     return _as_json(found)
 
 
-def _blocks(model: Any, rows: Any) -> list[dict[str, Any]]:
+def _blocks(model: StructureEstimator, rows: Any) -> list[dict[str, Any]]:
     torn = torn_columns(model)
     shapes = block_shapes(model, rows, max_pairs=MOST_PAIRS)
     fitted = dict(zip(blocks_of(model), model.density_.blocks, strict=True))
@@ -118,7 +119,7 @@ def _blocks(model: Any, rows: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _groups(model: Any) -> list[dict[str, Any]]:
+def _groups(model: StructureEstimator) -> list[dict[str, Any]]:
     """Columns that hang together: a block each, or, in a tree, cliques that share columns."""
     blocks = blocks_of(model)
     return [
@@ -132,7 +133,7 @@ def _groups(model: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _hangs_on(model: Any) -> list[dict[str, Any]]:
+def _hangs_on(model: StructureEstimator) -> list[dict[str, Any]]:
     """In a tree, which clique hangs on which, and by which columns; blocks hang on nothing."""
     blocks, parents = blocks_of(model), model.density_.tree.parents if is_tree(model) else ()
     return [
@@ -187,7 +188,7 @@ def _counted(counts: Any) -> list[Any] | None:
     return None if counts is None else np.where(counts < FEWEST_COUNTED, 0, counts).astype(int).tolist()
 
 
-def _pairs(model: Any) -> dict[str, Any]:
+def _pairs(model: StructureEstimator) -> dict[str, Any]:
     """Every pair once, the strongest first, and the order in which columns are drawn."""
     scores = model.subset_scores_
     pairs, tree = pair_gains(scores, blocks_of(model)), hierarchy(scores, model.partition_)
@@ -211,7 +212,7 @@ def _pairs(model: Any) -> dict[str, Any]:
     return {"order": list(tree.order), "merges": [asdict(merge) for merge in tree.merges], "listed": listed}
 
 
-def _proof(model: Any) -> dict[str, Any]:
+def _proof(model: StructureEstimator) -> dict[str, Any]:
     scores, found = model.subset_scores_, model.selection_
     alone = math.fsum(scores[(c,)] for c in range(scores.n_columns))
     return {
@@ -230,7 +231,7 @@ def _proof(model: Any) -> dict[str, Any]:
     }
 
 
-def _runners_up(model: Any) -> list[dict[str, Any]]:
+def _runners_up(model: StructureEstimator) -> list[dict[str, Any]]:
     names = model.density_.names
     return [
         {
@@ -244,7 +245,7 @@ def _runners_up(model: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _plausibility(model: Any) -> dict[str, Any]:
+def _plausibility(model: StructureEstimator) -> dict[str, Any]:
     found = plausibility(model)
     largest = found.largest_left
     return asdict(found) | {
@@ -252,7 +253,7 @@ def _plausibility(model: Any) -> dict[str, Any]:
     }
 
 
-def _held_out(model: Any, rows: Any, known: Mapping[str, Any]) -> dict[str, Any] | None:
+def _held_out(model: StructureEstimator, rows: Any, known: Mapping[str, Any]) -> dict[str, Any] | None:
     """As the run has it, or from the rows; None where neither is there, or too few rows are."""
     if known.get("held_out") is not None:
         return dict(known["held_out"])
@@ -264,7 +265,7 @@ def _held_out(model: Any, rows: Any, known: Mapping[str, Any]) -> dict[str, Any]
         return None
 
 
-def _low_rows(model: Any, rows: Any) -> dict[str, Any]:
+def _low_rows(model: StructureEstimator, rows: Any) -> dict[str, Any]:
     names, counts = model.density_.names, blame(model, rows, LOWEST_SHARE)
     blocks = [{"columns": [names[c] for c in block], "rows": n} for block, n in counts.items()]
     return {"share": LOWEST_SHARE, "n_rows": sum(counts.values()), "blocks": blocks}
@@ -308,14 +309,14 @@ def _comparison(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _warnings(model: Any, known: Mapping[str, Any]) -> list[str]:
+def _warnings(model: StructureEstimator, known: Mapping[str, Any]) -> list[str]:
     """What the fit said, and what a reader should know; each once."""
     record = model.fit_record_
     said = record.warnings if record is not None else (known.get("fit") or {}).get("warnings", ())
     return list(dict.fromkeys([*said, *notes(model)]))
 
 
-def _fit(model: Any, rows: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+def _fit(model: StructureEstimator, rows: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     """What was fitted and how: as remembered by the model, else by its run, else as far as it can be told."""
     record = model.fit_record_
     remembered = asdict(record) if record is not None else dict(known.get("fit") or {})
@@ -337,7 +338,7 @@ def _fit(model: Any, rows: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _parameters(model: Any) -> dict[str, Any]:
+def _parameters(model: StructureEstimator) -> dict[str, Any]:
     """How the model was asked for, but for the folder it was kept in: a path of this machine is nobody's business."""
     params = model.get_params(deep=False).items()
     return {name: _parameter(value) for name, value in params if name != "checkpoint"}

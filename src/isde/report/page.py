@@ -14,6 +14,7 @@ from typing import Any
 from isde.errors import InputError
 from isde.files import whole_file
 from isde.report.numbers import report_numbers
+from isde.structure_estimator import StructureEstimator
 
 MOST_PAIRS_LISTED = 1500
 """Pairs in the table beside the matrix; more would make the page heavy."""
@@ -32,7 +33,7 @@ def require_jinja2() -> None:
 
 
 def write_report(
-    model: Any,
+    model: StructureEstimator,
     path: str | Path,
     X: Any = None,
     *,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import PureWindowsPath
 from typing import Any
 
-from isde.data.words import in_braces, some
+from isde.data.words import in_braces, several, some
 from isde.marginals import FITTED_KINDS
 
 UNKNOWN = "–"
@@ -59,23 +60,14 @@ def whole(value: int | None) -> str:
 def count(text: str) -> str:
     """A whole number that may be very large, from its digits.
 
-    >>> count("4140"), count("1382958545000000")
-    ('4,140', '1.4 × 10¹⁵')
+    >>> count("4140"), count("1382958545000000"), count("9990000000")
+    ('4,140', '1.4 × 10¹⁵', '1.0 × 10¹⁰')
     """
-    value = int(text)
+    value = Decimal(text)
     if value < 10**9:
         return f"{value:,}"
-    power = len(text) - 1
-    return f"{round(int(text[:3]) / 100, 1):.1f} × 10{str(power).translate(RAISED)}"
-
-
-def several(n: int, what: str) -> str:
-    """A number of things.
-
-    >>> several(1, "block"), several(1200, "row")
-    ('1 block', '1,200 rows')
-    """
-    return f"{n:,} {what}" + ("" if n == 1 else "s")
+    digits, power = f"{value:.1e}".split("e+")
+    return f"{digits} × 10{power.translate(RAISED)}"
 
 
 def duration(seconds: float | None) -> str:

@@ -42,10 +42,10 @@ Done = Generator[tuple[Task, ChunkScores | None], None, None]
 
 
 class Executor(Protocol):
-    """Does tasks, in any order.
+    """Does tasks, and gives their results in any order.
 
-    No more of them than there are workers are begun whose results were not asked for yet, or not used up: whoever keeps
-    a result before it asks for the next one loses no more than one task of each worker when it is killed.
+    Of the tasks begun, no more than there are workers have a result that was not taken and used yet: whoever keeps each
+    result before asking for the next one loses, when it is killed, no more than one task of each worker.
     """
 
     @property
@@ -74,14 +74,15 @@ class LocalExecutor:
     shares: bool = True  # several workers can do a task together
 
     def map(self, score: ScoreTask[Task], tasks: Sequence[Task], report: Callable[[Task], Report]) -> Done[Task]:
-        means = self.means(len(tasks))
-        if means.n_workers == self.n_workers:
-            with workers(self.n_workers) as run:
+        n_workers = self.n_workers
+        means = self._means(n_workers, len(tasks))
+        if means.n_workers == n_workers:
+            with workers(n_workers) as run:
                 for task in tasks:
                     yield task, frugally(score, task, replace(means, run=run, report=report(task)))
             return
         numbered = do_in_processes if self._processes() else _do_in_threads
-        for number, found in numbered(partial(frugally, score), tasks, means, self.n_workers):
+        for number, found in numbered(partial(frugally, score), tasks, means, n_workers):
             yield tasks[number], found
 
     def _processes(self) -> bool:
@@ -91,13 +92,16 @@ class LocalExecutor:
 
     @property
     def n_workers(self) -> int:
-        """Workers there are, within the memory allowed."""
+        """Workers there are, within the memory allowed: under `ulimit -v` fewer from one look to the next."""
         return max(1, min(n_threads(self.n_jobs), memory_allowed() // LEAST_MEMORY))
 
     def means(self, n_tasks: int) -> Means:
-        apart = self.in_processes or not self.shares or n_tasks >= CHUNKS_PER_WORKER * self.n_workers
-        at_once = self.n_workers if apart else 1
-        return Means(n_workers=self.n_workers // at_once, memory=memory_allowed() // at_once)
+        return self._means(self.n_workers, n_tasks)
+
+    def _means(self, n_workers: int, n_tasks: int) -> Means:
+        apart = self.in_processes or not self.shares or n_tasks >= CHUNKS_PER_WORKER * n_workers
+        at_once = n_workers if apart else 1
+        return Means(n_workers=n_workers // at_once, memory=memory_allowed() // at_once)
 
 
 def frugally(score: ScoreTask[Task], task: Task, means: Means) -> ChunkScores:

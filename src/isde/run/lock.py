@@ -30,16 +30,19 @@ def hold(folder: Path) -> Iterator[Path]:
     if folder in _held.get():
         yield folder
         return
-    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    # Missing, too, is what no file system has room for: names too long, or below a file.
+    made = [place for place in (folder, *folder.parents) if not os.path.exists(place)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = _locked(folder)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero in it
         if folder in made:  # a full disk may have room for a lock's name, and not for its owner's
-            (folder / LOCK_FILE).unlink(missing_ok=True)
+            with suppress(OSError, ValueError):
+                (folder / LOCK_FILE).unlink()
         _remove_empty(made)
-        kind = ResourceError if error.errno in NO_ROOM else InputError
-        raise kind(f"{folder} cannot be written ({error.strerror or error}): write somewhere else.") from error
+        reason, code = (error.strerror, error.errno) if isinstance(error, OSError) else (None, None)
+        kind = ResourceError if code in NO_ROOM else InputError
+        raise kind(f"{folder} cannot be written ({reason or error}): write somewhere else.") from error
     before = _held.set(_held.get() | {folder})
     try:
         yield folder
@@ -54,7 +57,7 @@ def hold(folder: Path) -> Iterator[Path]:
 
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
-        with suppress(OSError):  # one that was not made, or holds something now
+        with suppress(OSError, ValueError):  # one that was not made, or holds something now
             folder.rmdir()
 
 

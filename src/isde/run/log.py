@@ -94,7 +94,9 @@ class AppendLog:
         try:
             _write_all(self._handle, frame)
         except BaseException:  # a full disk, Ctrl-C: half a frame must not stay
+            self._broken = True
             os.ftruncate(self._handle, self._end)
+            self._broken = False
             raise
         place = Place(self._end, len(named), len(payload))
         self._places[key], self._end, self._unsynced = place, place.end, True

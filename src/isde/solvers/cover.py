@@ -22,7 +22,7 @@ from isde.solvers.prices import cover_matrix
 from isde.subsets import SubsetFamily
 
 FEW_NODES = 3000
-"""Blocks that Python tries, in a process, in the time in which a search compiled before is loaded."""
+"""Blocks that a process tries in plain Python at most: the time that it takes to load the compiled search."""
 
 REMEMBERED = 1 << 20
 """Sets of covered columns that are remembered at most: 24 MB for up to 64 columns."""
@@ -32,7 +32,7 @@ LARGEST_TOTAL = 1 << 61
 
 
 _tried_by_python = 0
-"""So far: many short searches are a long one, and are compiled as that is."""
+"""How many it has tried so far: many short searches cost what a long one does, and deserve compiled code as well."""
 
 
 class SearchTooLong(Exception):

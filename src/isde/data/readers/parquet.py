@@ -39,7 +39,7 @@ def _opened(request: Request) -> Iterator[Any]:
     try:
         with pyarrow.parquet.ParquetFile(request.path, page_checksum_verification=True) as file:
             yield file
-    except ISDEError:
+    except (ISDEError, MemoryError):
         raise
     except Exception as error:  # of pyarrow, and of what a damaged schema leads to
         raise InputError(f"{request.where} is no parquet file, or it is damaged ({first_line(error)}).") from error
