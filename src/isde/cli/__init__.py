@@ -19,7 +19,7 @@ from isde import __version__
 from isde.cli.exit_codes import PARTIAL, STOPPED, exit_code
 from isde.cli.flags import in_flags
 from isde.cli.options import DEBUG, debug_option
-from isde.cli.output import echo
+from isde.cli.output import echo, write_utf8
 from isde.cli.progress import BarReporter
 from isde.cli.signals import leave_at_once, stopped_by_signals
 from isde.errors import ISDEError, PartialWarning
@@ -59,6 +59,8 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> Any:
+        if args is None:
+            write_utf8()
         try:
             return super().main(args, *others, **options)
         except SystemExit as end:

@@ -79,7 +79,9 @@ def table_options(command: Command) -> Command:
             help="Columns to use, by name, separated by commas; quoted where a name has one: 'a,\"b, c\"'.",
         ),
         click.option(
-            "--header/--no-header", default=None, help="First row of a text file holds names, or data.  [default: see]"
+            "--header/--no-header",
+            default=None,
+            help="First row of a text file holds names, or data.  [default: judged by its cells]",
         ),
         click.option("--encoding", help="Encoding of a text file, such as latin-1.  [default: utf-8]"),
         click.option(
@@ -104,7 +106,10 @@ def fit_options(command: Command) -> Command:
                 help="Independent blocks, or blocks that overlap along a tree.",
             ),
             click.option(
-                "-k", "--max-block-size", type=int, help="Largest block.  [default: 3, or 4 with --structure tree]"
+                "-k",
+                "--max-block-size",
+                type=int,
+                help="Most columns in a block.  [default: 3, or 4 with --structure tree]",
             ),
             click.option(
                 "--marginal",
@@ -116,6 +121,7 @@ def fit_options(command: Command) -> Command:
             click.option(
                 "--alpha",
                 type=Alpha(),
+                metavar=Alpha.name,
                 default="auto",
                 show_default=True,
                 help="Probability of any block among independent columns: what chance gives is charged.  auto is 0.05 "
@@ -157,6 +163,7 @@ def fit_options(command: Command) -> Command:
             click.option(
                 "--max-split-rows",
                 type=Bound(LEAST_SPLIT_ROWS),
+                metavar=Bound.name,
                 default=str(MAX_SPLIT_ROWS),
                 show_default=True,
                 help="Of more rows each split draws its own, as many as it would have of so many; none takes all.",
@@ -164,6 +171,7 @@ def fit_options(command: Command) -> Command:
             click.option(
                 "--max-fit-rows",
                 type=Bound(),
+                metavar=Bound.name,
                 default=str(MAX_FIT_ROWS),
                 show_default=True,
                 help="Rows that the densities of blocks are learned from at most, a random part; none takes all.",
@@ -171,6 +179,7 @@ def fit_options(command: Command) -> Command:
             click.option(
                 "--max-centres",
                 type=Bound(),
+                metavar=Bound.name,
                 default=str(MAX_CENTRES),
                 show_default=True,
                 help="Centres of kernels in a block at most, of which the cost of isde score is a multiple; none takes "
