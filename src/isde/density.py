@@ -160,8 +160,8 @@ class DensityAlongTree(ABC):
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Matrix:
         """Rows drawn from the density."""
-        if n_samples < 1:
-            raise ValueError(f"n_samples={n_samples} must be at least 1.")
+        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
+            raise ValueError(f"n_samples={n_samples!r} must be a whole number of at least 1.")
         U = np.empty((n_samples, len(self.names)))
         self._draw(U, set(), check_random_state(random_state))
         return self.scaling.inverse(U)
