@@ -17,6 +17,7 @@ from isde.stability import (
     all_margins,
     assess,
     largest_margins,
+    rows_of_parts,
     simplest_within,
 )
 from oracles import ROUNDING
@@ -421,3 +422,8 @@ def test_progress_goes_to_standard_error(pair, capsys):
     told = capsys.readouterr().err
     assert "Resampling" in told
     assert "Scoring" not in told
+
+
+def test_a_share_that_is_no_number_is_refused_as_any_other(rows):
+    with pytest.raises(ValueError, match="share=nan of 120 rows must leave at least 8"):
+        rows_of_parts(float("nan"), 120)

@@ -112,8 +112,8 @@ def tables_of_parts(
 
 def rows_of_parts(share: float, n_rows: int) -> int:
     """How many rows a part has."""
-    rows = round(share * n_rows)
-    if not 0 < share < 1 or rows < 8:
+    rows = round(share * n_rows) if 0 < share < 1 else 0
+    if rows < 8:
         raise ValueError(f"share={share} of {n_rows} rows must leave at least 8 of them, and be less than 1.")
     return rows
 

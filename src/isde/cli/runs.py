@@ -347,7 +347,9 @@ def _proof(summary: dict[str, Any]) -> Iterator[str]:
     )
     if summary["runner_up"] is not None and what == "tree":
         blocks = " ".join(in_braces(block) for block in summary["runner_up"]["blocks"] if len(block) > 1)
-        yield f"the best partition is {summary['runner_up']['below']:.6f} below: {blocks or 'all columns alone'}"
+        below = f"{summary['runner_up']['below']:.6f}"
+        how_far = "as good" if float(below) == 0 else f"{below} below"
+        yield f"the best partition is {how_far}: {blocks or 'all columns alone'}"
     elif summary["runner_up"] is not None:
         yield f"the next best is {summary['runner_up']['below']:.6f} below: {_difference(summary)}"
 

@@ -15,7 +15,7 @@ from isde.data.words import in_braces
 from isde.engine.direct import cv_log_likelihood
 from isde.engine.grid import BandwidthGrid
 from isde.errors import InputError
-from isde.inspection.gains import blocks_of
+from isde.inspection.gains import block_of, blocks_of
 from isde.marginals.kde import KDEBlock
 from isde.marginals.marginal import of_columns
 from isde.splits import contiguous_folds, shuffled
@@ -33,11 +33,9 @@ class BandwidthCurve(FrozenArrays):
     chosen: float
 
 
-def bandwidth_curve(model: Any, X: Any, block: Sequence[int]) -> BandwidthCurve:
+def bandwidth_curve(model: Any, X: Any, block: Sequence[int | str]) -> BandwidthCurve:
     """The curve that the bandwidth of a block of kernels was chosen from, on the rows it was fitted on."""
-    own = tuple(block)
-    if own not in blocks_of(model):
-        raise ValueError(f"{own} is no block of the model: its blocks are {blocks_of(model)}.")
+    own = block_of(model, block)
     density, names = model.density_, tuple(model.density_.names[c] for c in own)
     fitted = density.blocks[blocks_of(model).index(own)]
     if not isinstance(fitted, KDEBlock):

@@ -17,7 +17,7 @@ from isde.arrays import FrozenArrays, IntVector, Matrix, Vector
 from isde.data.checks import as_table
 from isde.data.table import columns_of_model
 from isde.errors import ISDEError
-from isde.inspection.gains import blocks_of
+from isde.inspection.gains import block_of, blocks_of
 from isde.marginals.marginal import FittedBlock
 from isde.subsets import Subset
 
@@ -81,11 +81,10 @@ def block_shapes(model: Any, X: Any = None, *, max_pairs: int | None = None) -> 
     return [block_shape(model, block, X, max_pairs=max_pairs) for block in blocks_of(model)]
 
 
-def block_shape(model: Any, block: Sequence[int], X: Any = None, *, max_pairs: int | None = None) -> BlockShape:
+def block_shape(model: Any, block: Sequence[int | str], X: Any = None, *, max_pairs: int | None = None) -> BlockShape:
     """The shape of one block. Of more than `max_pairs` pairs, those that gain most are drawn."""
-    density, own = model.density_, tuple(block)
-    if own not in blocks_of(model):
-        raise ValueError(f"{own} is no block of the model: its blocks are {blocks_of(model)}.")
+    own = block_of(model, block)
+    density = model.density_
     fitted: FittedBlock = density.blocks[blocks_of(model).index(own)]
     view = _View(fitted, density.scaling.shift[list(own)], density.scaling.scale[list(own)])
     rows = None if X is None else columns_of_model(as_table(X, density.names), density.names, "X").X[:, list(own)]
