@@ -116,7 +116,7 @@ def fit_options(command: Command) -> Command:
                 type=click.Choice(MARGINAL_NAMES),
                 default=DEFAULT_MARGINAL,
                 show_default=True,
-                help="How subsets are scored, and by what the blocks kept are described; see above.",
+                help="How subsets are scored, and how the blocks found are described; see above.",
             ),
             click.option(
                 "--alpha",
@@ -124,8 +124,8 @@ def fit_options(command: Command) -> Command:
                 metavar=Alpha.name,
                 default="auto",
                 show_default=True,
-                help="Probability of any block among independent columns: what chance gives is charged.  auto is 0.05 "
-                "with copula and copula+stack; none charges nothing.",
+                help="Probability of finding any block among independent columns: what chance alone gives is charged.  "
+                "auto is 0.05 with copula and copula+stack; none charges nothing.",
             ),
             click.option(
                 "--split",
@@ -134,8 +134,8 @@ def fit_options(command: Command) -> Command:
                 "that keep weak dependence, or the paper's one half; turned is what structure means from 2,500 rows "
                 "on.  [default: structure]",
             ),
-            click.option("--fit-rows", "-m", type=int, help="One split: rows that fit.  [default: half]"),
-            click.option("--score-rows", "-n", type=int, help="One split: rows that score.  [default: the rest]"),
+            click.option("--fit-rows", "-m", type=int, help="One split only: rows to fit on.  [default: half]"),
+            click.option("--score-rows", "-n", type=int, help="One split only: rows to score.  [default: the rest]"),
             click.option(
                 "--penalty",
                 type=click.Choice(["bic", "slope"]),
@@ -166,7 +166,7 @@ def fit_options(command: Command) -> Command:
                 metavar=Bound.name,
                 default=str(MAX_SPLIT_ROWS),
                 show_default=True,
-                help="Of more rows each split draws its own, as many as it would have of so many; none takes all.",
+                help="Most rows that a split is made of: of a larger table each split draws its own; none takes all.",
             ),
             click.option(
                 "--max-fit-rows",
@@ -174,7 +174,7 @@ def fit_options(command: Command) -> Command:
                 metavar=Bound.name,
                 default=str(MAX_FIT_ROWS),
                 show_default=True,
-                help="Rows that the densities of blocks are learned from at most, a random part; none takes all.",
+                help="Most rows that the densities of blocks are learned from, drawn at random; none takes all.",
             ),
             click.option(
                 "--max-centres",
@@ -182,8 +182,7 @@ def fit_options(command: Command) -> Command:
                 metavar=Bound.name,
                 default=str(MAX_CENTRES),
                 show_default=True,
-                help="Centres of kernels in a block at most, of which the cost of isde score is a multiple; none takes "
-                "every row.",
+                help="Most kernel centres in a block: the cost of isde score grows with them; none takes every row.",
             ),
             click.option(
                 "--solver",

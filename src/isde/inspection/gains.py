@@ -25,6 +25,8 @@ def scores_of(model: Any) -> SubsetScores:
 
 
 def _check_fitted(model: Any) -> None:
+    if hasattr(model, "subset_scores_"):
+        return
     if not hasattr(model, "fit"):
         raise TypeError(f"{type(model).__name__} is no model: give a fitted ISDE or TreeISDE.")
     check_is_fitted(model)
