@@ -598,3 +598,9 @@ def test_an_unfitted_model_cannot_be_saved(tmp_path):
     with pytest.raises(NotFittedError):
         ISDE().save(tmp_path / "model.isde")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_no_file_to_save_to(tmp_path, rng):
+    model = ISDE(1, marginal="gaussian", random_state=0).fit(rng.normal(size=(20, 1)))
+    with pytest.raises(InputError, match=r"is a folder: give the name of a file, such as .*model\.isde"):
+        model.save(tmp_path)

@@ -93,6 +93,31 @@ def snapshot(folder):
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
 
 
+# --- standard output -------------------------------------------------------------------------------------------
+
+
+def test_rows_of_score_are_json_where_that_is_asked_for(run, data):
+    found = json.loads(call("score", run, data, "--rows", "--json", "--jobs", 1).stdout)
+    as_csv = call("score", run, data, "--rows", "--jobs", 1).stdout.splitlines()
+    assert found["columns"] == next(csv.reader(as_csv))
+    assert [",".join(map(repr, row)) for row in found["rows"]] == as_csv[1:]
+
+
+def test_what_is_printed_is_utf8_whatever_the_locale(tmp_path, rng):
+    path = write_csv(tmp_path / "data.csv", rng.normal(size=(60, 2)), names=["größe", "😀"])
+    run = tmp_path / "run"
+    assert call("fit", path, "-o", run, "--marginal", "gaussian", "--jobs", 1, "--quiet").exit_code == 0
+    ascii_only = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    drawn = spawn("sample", run, "-n", 1, env=ascii_only, encoding="utf-8")
+    assert (drawn.returncode, drawn.stderr) == (0, "")
+    assert drawn.stdout.splitlines()[0] == "größe,😀"
+
+
+def test_a_run_that_is_not_there_is_called_a_run(tmp_path):
+    complaint = refusal(call("info", tmp_path / "nowhere"))
+    assert complaint.endswith("nowhere does not exist: give a folder made by isde fit, or a file saved by isde.")
+
+
 # --- help ------------------------------------------------------------------------------------------------------
 
 

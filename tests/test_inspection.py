@@ -16,6 +16,9 @@ from isde import (
     edit_distance,
     enumerate_partitions,
     fit_blocks,
+    fit_tree,
+    select_partition,
+    select_tree,
 )
 from isde.errors import InputError, ISDEWarning, collecting, warn
 from isde.fit_record import fingerprint
@@ -35,6 +38,7 @@ from isde.inspection import (
 )
 from isde.inspection.shapes import by_fifths, highest_levels
 from isde.partitions import random_partition
+from isde.plots import GainHeatmapDisplay
 from isde.trees import NO_PARENT, Tree
 from oracles import ROUNDING
 
@@ -362,6 +366,38 @@ def test_a_fit_remembers_its_rows_time_versions_and_warnings(rows):
     assert record.seconds > 0
     assert record.versions["numpy"] == np.__version__
     assert set(record.warnings) == {str(one.message) for one in shown}
+
+
+def test_a_block_is_asked_for_by_numbers_or_names(model, rows):
+    block = next(own for own in model.partition_ if len(own) > 1)
+    names = [model.density_.names[c] for c in reversed(block)]
+    assert block_shape(model, names).block == block_shape(model, block).block == block
+    alone = ISDE(1, marginal="gaussian", random_state=0).fit(rows)
+    assert block_shape(alone, "x3").block == block_shape(alone, [3]).block == (3,)
+    with pytest.raises(ValueError, match=r"\{x0, zz\} is no block of the model: its blocks are \{x0\}, \{x1\}"):
+        block_shape(alone, ["x0", "zz"])
+
+
+@pytest.mark.parametrize("ask", [torn_columns, block_gains, plausibility, GainHeatmapDisplay.from_estimator])
+def test_what_is_no_fitted_model_is_told_so(ask, model):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        ask(ISDE())
+    with pytest.raises(TypeError, match="SubsetScores is no model: give a fitted ISDE or TreeISDE"):
+        ask(model.subset_scores_)
+
+
+@pytest.mark.parametrize("select", [lambda model: best_partitions(model, 2), select_partition, select_tree])
+def test_a_model_is_no_table_of_scores(select, model):
+    with pytest.raises(TypeError, match="ISDE is no table of scores: give subset_scores_ of a fitted model"):
+        select(model)
+
+
+def test_tables_and_densities_are_shown_in_a_line(model, rows):
+    shown = repr(model.subset_scores_), repr(model.density_), repr(fit_tree(rows, [(0, 1), (1, 2), (3,), (4,), (5,)]))
+    assert shown[0].startswith("SubsetScores(")
+    assert shown[0].endswith(" of 6 columns: x0, x1, x2, x3, x4 and 1 more)")
+    assert shown[1].startswith("ProductDensity({x0, x1")
+    assert shown[2] == "TreeDensity({x0, x1}, {x1, x2}, {x3}, {x4}, {x5})"
 
 
 def test_a_fingerprint_knows_numbers_shape_and_names():

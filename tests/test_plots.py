@@ -1,5 +1,7 @@
 """Displays: what they draw is what they were given, on the axes given, and nothing else is touched."""
 
+import subprocess
+import sys
 from itertools import combinations
 
 import matplotlib
@@ -21,6 +23,7 @@ from isde.plots import (
     CoBlockDisplay,
     ExtremesDisplay,
     GainHeatmapDisplay,
+    GraphDisplay,
     LandscapeDisplay,
     NeighbourhoodDisplay,
     SamplesDisplay,
@@ -192,6 +195,18 @@ def test_shares_of_blocks_are_a_matrix_in_the_order_of_blocks(model, table):
     order = [shortened.index(label.get_text()) for label in shown.ax_.get_xticklabels()]
     np.testing.assert_array_equal(shown.shown_, shown.stability.together[np.ix_(order, order)])
     assert (np.diag(shown.shown_) == 1).all()
+
+
+def test_long_names_are_cut_in_a_graph_and_others_are_not(model):
+    names = ["a" * 300, *model.density_.names[1:]]
+    display = GraphDisplay(model.density_.tree, names).plot(Figure().subplots())
+    labels = [text.get_text() for text in display.ax_.texts]
+    assert labels == [short(name, LETTERS) for name in names]
+
+
+def test_plots_are_reached_through_isde():
+    code = "import isde; isde.plots.GraphDisplay; assert {'inspection', 'plots', 'synthetic'} <= set(dir(isde))"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_without_axes_a_new_figure_is_made(model):

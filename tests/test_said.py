@@ -11,6 +11,7 @@ from sklearn.model_selection import train_test_split
 import isde
 from isde import ISDE, best_partitions, fit_blocks
 from isde.cli import main
+from isde.cli.runs import _difference
 from isde.data.readers import read_table
 from isde.errors import ISDEWarning
 from isde.inspection import held_out, least_correlation, notes, runner_up
@@ -134,6 +135,27 @@ def test_fit_says_what_chance_gives_what_is_proved_and_what_the_density_is_worth
     assert "a correlation below about 0." in fitted.stdout
     assert "Repeated values in 'n'" in fitted.stdout
     assert "Chance: measured on 4 tables of 200 rows" in fitted.stderr
+
+
+@pytest.mark.parametrize(
+    ("best", "second", "said"),
+    [
+        ([["a", "b"], ["c"]], [["a"], ["b"], ["c"]], "without {a, b}"),
+        ([["a", "b"], ["c"]], [["a"], ["b", "c"]], "with {b, c}"),
+        ([["a", "b"], ["c", "d"]], [["a", "b"], ["c"], ["d"]], "without {c, d}"),
+    ],
+)
+def test_the_next_best_is_told_apart_by_the_blocks_that_it_has_or_has_not(best, second, said):
+    summary = {"blocks": [{"columns": block} for block in best], "runner_up": {"blocks": second}}
+    assert _difference(summary) == said
+
+
+def test_what_few_rows_miss_is_said_once(run):
+    folder, _ = run
+    np.savetxt(folder / "few.csv", np.random.default_rng(0).normal(size=(40, 3)), delimiter=",")
+    shown = call("fit", folder / "few.csv", "-k", 2, "--split", "paper", "--jobs", 1, "--quiet")
+    assert "Few rows: a correlation below about" in shown.stdout
+    assert shown.stdout.count("missed more often than found") == 1
 
 
 def test_info_says_the_same_but_for_the_held_out_rows(run):

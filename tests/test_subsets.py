@@ -105,6 +105,11 @@ def test_what_is_no_subset_has_no_position(wrong):
         family.index(wrong)
 
 
+def test_names_have_no_position():
+    with pytest.raises(ValueError, match="holds names, and a subset is the numbers of its columns"):
+        SubsetFamily(5, 3).index(("a", "b", "c"))
+
+
 def test_a_size_beyond_the_columns_means_all_columns():
     assert SubsetFamily(3, 8) == SubsetFamily(3, 3)
     assert SubsetFamily(3, 2) != SubsetFamily(3, 3)

@@ -17,7 +17,7 @@ import pytest
 
 from fcs_files import write_fcs
 from isde import ISDE
-from isde.data.checks import check_columns, check_finite, check_numeric_frame
+from isde.data.checks import FIRST_ROWS, check_columns, check_finite, check_input, check_numeric_frame
 from isde.data.readers import READERS, read_batches, read_table
 from isde.data.table import Table, columns_of_model, default_names, frame_names
 from isde.errors import InputError, ISDEWarning, ResourceError
@@ -815,6 +815,46 @@ def test_an_anndata_object_is_to_give_its_frame(rows):
     check_numeric_frame(rows.view(other))
 
 
+NO_TABLES = {
+    "nothing": (None, "None is no table: give rows"),
+    "a file's name": ("data.csv", "'data.csv' is no table: give rows"),
+    "a dictionary": ({"a": [1.0]}, "dict is no table: give rows"),
+    "a pandas series": (pd.Series([1.0, 2.0]), r"call \.to_frame\(\) first"),
+    "a polars series": (pl.Series([1.0, 2.0]), r"call \.to_frame\(\) first"),
+    "a list of rows": ([[1.0, 2.0], [3.0]], "rows of the table have different numbers of values"),
+    "one dimension": (np.arange(400.0), r"this array has one\. Reshape your data: X\.reshape"),
+    "three dimensions": (np.zeros((2, 2, 2)), "and this has 3"),
+    "complex numbers": (np.zeros((2, 2), dtype=complex), "Complex data not supported: give real"),
+    "dates": (np.zeros((2, 2), dtype="M8[s]"), "holds dates: give them as numbers"),
+    "spans": (np.zeros((2, 2), dtype="m8[s]"), "holds spans of time"),
+    "records": (np.zeros(2, dtype=[("a", float)]), "make a data frame of it"),
+    "a mask": (np.ma.masked_greater(X, 5.0), "4 values of the table are masked: drop or fill"),
+    "sparse columns": (
+        pd.DataFrame({"a": pd.arrays.SparseArray([0.0, 1.0])}),
+        r"'a' in the table is sparse: give X\.ast",
+    ),
+    "names twice": (pd.DataFrame(X, columns=["a", "b", "a"]), "more than one column named 'a': rename"),
+    "names twice in pyarrow": (pa.table([[1.0], [2.0]], names=["a", "a"]), "more than one column named 'a': rename"),
+}
+
+
+@pytest.mark.parametrize("what", NO_TABLES)
+def test_what_is_no_table_is_refused_in_one_short_sentence_with_the_way_out(what):
+    given, complaint = NO_TABLES[what]
+    with pytest.raises(InputError, match=complaint) as refused:
+        check_input(given)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 200
+
+
+def test_what_is_said_of_sparse_columns_helps():
+    check_input(pd.DataFrame({"a": pd.arrays.SparseArray([0.0, 1.0])}).astype(float))
+
+
+def test_a_mask_that_hides_nothing_is_no_obstacle():
+    check_input(np.ma.masked_greater(X, np.inf))
+
+
 def test_missing_and_infinite_values_are_counted_by_column():
     bad = np.array([[1.0, np.nan, np.inf], [2.0, np.nan, 1.0], [3.0, 1.0, 1.0]])
     with pytest.raises(InputError, match=r"'b' \(2\), 'c' \(1\) of 4 rows, first in row 2"):
@@ -849,3 +889,26 @@ def test_two_equal_columns_get_a_warning(rng):
     columns[:, 2] = columns[:, 0]
     with pytest.warns(ISDEWarning, match="'a' and 'c' are the same column"):
         check_columns(columns, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("made", [lambda a: 1.8 * a + 32, np.negative, np.exp])
+def test_a_column_that_follows_from_another_gets_a_warning(rng, made):
+    columns = rng.normal(size=(2 * FIRST_ROWS, 3))
+    columns[:, 2] = made(columns[:, 0])
+    with pytest.warns(ISDEWarning, match="Each of 'a' and 'c' follows from the other"):
+        check_columns(columns, ["a", "b", "c"])
+
+
+def test_columns_in_the_same_order_for_a_while_or_by_chance_get_none(rng):
+    columns = np.sort(rng.normal(size=(2 * FIRST_ROWS, 2)), axis=0)
+    columns[FIRST_ROWS:, 1] = [*columns[:FIRST_ROWS:-1, 1].tolist(), 9.0]
+    check_columns(columns, ["a", "b"])
+    check_columns(np.sort(rng.normal(size=(6, 2)), axis=0), ["a", "b"])
+
+
+def test_a_folder_is_called_one_and_a_file_without_ending_too(tmp_path):
+    with pytest.raises(InputError, match="is a folder: give a file"):
+        read_table(tmp_path)
+    (tmp_path / "data").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="data has no ending: isde reads"):
+        read_table(tmp_path / "data")

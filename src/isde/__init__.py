@@ -61,7 +61,7 @@ _HOMES = {
     "worst_partitions": "solvers",
 }
 
-_MODULES = ("inspection", "synthetic")
+_MODULES = ("inspection", "plots", "synthetic")
 """Modules that users reach through `isde`."""
 
 __all__ = [
@@ -103,4 +103,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_MODULES, "__version__"]

@@ -47,6 +47,8 @@ def write_archive(path: str | Path, kind: str, header: Mapping[str, Any], arrays
     path = Path(path)
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is no folder: create it first, or save somewhere else.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the name of a file, such as {path / 'model.isde'}.")
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(_undated(HEADER), json.dumps(top, indent=1, allow_nan=False))
         for name, data in members.items():

@@ -47,6 +47,8 @@ def load(path: str | Path) -> DensityEstimator | SubsetScores | DensityAlongTree
         if not (path / MODEL_FILE).is_file():
             raise InputError(f"{path} holds no {MODEL_FILE}: it is no folder made by isde fit.")
         path = path / MODEL_FILE
+    if not path.exists():
+        raise InputError(f"{path} does not exist: give a folder made by isde fit, or a file saved by isde.")
     kind, header, arrays = read_archive(path)
     if kind not in KINDS:
         raise InputError(f"{path} holds a {kind!r}, which this isde does not know: upgrade isde.")

@@ -18,7 +18,7 @@ from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.contents import Layout, check_layout, checked_names, finite, positive
 from isde.data.checks import as_table, check_columns, check_units
 from isde.data.table import default_names
-from isde.data.words import some
+from isde.data.words import in_braces, some
 from isde.errors import InputError
 from isde.marginals import DEFAULT_MARGINAL, fitted_kind, resolve_marginal
 from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS, UNBOUNDED, Bounds
@@ -156,12 +156,16 @@ class DensityAlongTree(ABC):
         conditional: Vector = self.log_densities(rows, n_jobs).sum(axis=1) - given.sum(axis=1)
         return conditional
 
+    def __repr__(self) -> str:
+        cliques = [in_braces(self.names[column] for column in clique) for clique in self.tree.cliques]
+        return f"{type(self).__name__}({some(cliques, 12)})"
+
     # --- rows drawn --------------------------------------------------------------------------------------------
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Matrix:
         """Rows drawn from the density."""
-        if n_samples < 1:
-            raise ValueError(f"n_samples={n_samples} must be at least 1.")
+        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
+            raise ValueError(f"n_samples={n_samples!r} must be a whole number of at least 1.")
         U = np.empty((n_samples, len(self.names)))
         self._draw(U, set(), check_random_state(random_state))
         return self.scaling.inverse(U)
@@ -284,7 +288,7 @@ class DensityAlongTree(ABC):
         """The structure of a file, checked."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProductDensity(DensityAlongTree):
     """Independent blocks, each with its own density; log-densities add over blocks."""
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from isde.archive import Arrays, over, under, write_archive
 from isde.arrays import Matrix, Vector
-from isde.data.checks import check_columns, check_finite, check_numeric_frame
+from isde.data.checks import check_columns, check_finite, check_input
 from isde.data.table import Table, default_names
 from isde.density import DensityAlongTree, ProductDensity, Scaling
 from isde.errors import InputError, ResourceError, warn
@@ -99,7 +99,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         With `reset`, columns that have no density are refused, and, with `ties`, repeated values warned of.
         """
-        check_numeric_frame(X)
+        check_input(X)
         least = LEAST_ROWS if reset else 1
         rules = {"dtype": np.float64, "ensure_all_finite": False, "ensure_min_samples": least}
         matrix: Matrix
@@ -221,6 +221,8 @@ def kept_in_run(fit: Callable[..., Any]) -> Callable[..., Any]:
     def kept(self: Any, X: Any, y: Any = None, *, subset_scores: SubsetScores | None = None) -> Any:
         if self.checkpoint is None:
             return fit(self, X, y, subset_scores=subset_scores)
+        if not isinstance(self.checkpoint, str | Path):
+            raise TypeError(f"checkpoint={self.checkpoint!r} is no folder: give its name, or None.")
         if subset_scores is not None:
             raise ValueError(
                 f"checkpoint={str(self.checkpoint)!r} keeps what is scored, and with subset_scores nothing is: leave "

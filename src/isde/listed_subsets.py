@@ -102,7 +102,8 @@ class ListedSubsets(SubsetFamily):
 
     def index(self, value: Iterable[int], start: int = 0, stop: int | None = None) -> int:
         subset = tuple(value)
-        if len(subset) <= self.complete or not self._is_sorted(subset):
+        named = any(isinstance(column, str) for column in subset)
+        if len(subset) <= self.complete or named or not self._is_sorted(subset):
             return super().index(subset)
         place = int(self.places(len(subset), np.array([rank_of(subset)]))[0])
         if place < 0:

@@ -18,8 +18,8 @@ from isde.archive import Arrays, write_archive
 from isde.arrays import FrozenArrays, Mask, Vector
 from isde.contents import Layout, check_layout, checked_names, numbers, whole
 from isde.data.table import default_names
-from isde.data.words import guarded, in_braces
-from isde.errors import InputError, warn
+from isde.data.words import guarded, in_braces, some
+from isde.errors import InputError, printable, warn
 from isde.files import whole_file
 from isde.listed_subsets import ListedSubsets
 from isde.subsets import Subset, SubsetFamily
@@ -58,6 +58,15 @@ def _not_given() -> Vector:
     return np.empty(0)
 
 
+def check_is_scores(scores: Any) -> None:
+    """Raise for what is no table of scores, with the attribute of a model that is one."""
+    if not isinstance(scores, SubsetScores):
+        raise TypeError(
+            f"{type(scores).__name__} is no table of scores: give subset_scores_ of a fitted model, or what "
+            "score_subsets returns."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class SubsetScores(FrozenArrays):
     """Scores of all subsets of at most `max_block_size` columns, as arrays aligned with `subsets`."""
@@ -75,6 +84,10 @@ class SubsetScores(FrozenArrays):
     )
     dependence: Vector | None = None  # gains scored by themselves: large column scores would swallow them
     left_out: int = 0  # larger subsets that were candidates, and are not among these since there were too many
+
+    def __repr__(self) -> str:
+        largest, names = self.subsets.max_size, some([printable(name) for name in self.names])
+        return f"SubsetScores({len(self):,} subsets of at most {largest} of {len(self.names):,} columns: {names})"
 
     def __post_init__(self) -> None:
         n = len(self.subsets)

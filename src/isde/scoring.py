@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from isde.arrays import Matrix, Vector
@@ -29,7 +30,7 @@ from isde.marginals.two_step import TwoStepMarginal
 from isde.partitions import RandomState
 from isde.penalties import check_penalty, penalized
 from isde.progress import say
-from isde.run.executors import n_threads
+from isde.run.executors import check_jobs, n_threads
 from isde.run.folder import RunFolder
 from isde.run.store import MemoryStore, Part, Store
 from isde.score_costs import check_table
@@ -49,6 +50,7 @@ from isde.splits import (
 from isde.subsets import Subset, SubsetFamily
 
 DEFAULT_ALPHA = 0.05
+LARGEST_SEED = (1 << 32) - 1
 
 Margin = Callable[[SubsetScores], float]
 """What all columns of a table score together more than in smaller blocks."""
@@ -89,6 +91,10 @@ class Scoring:
         search: str = EXHAUSTIVE,
     ) -> Scoring:
         """From the parameters of `ISDE`; raises for those that do not go together."""
+        check_jobs(n_jobs)
+        _check_seed(random_state)
+        if not isinstance(verbose, int | float | np.number):
+            raise ValueError(f"verbose={verbose!r} is no number: give 0 for silence, or 1 for progress.")
         BandwidthGrid.of(bandwidths)  # refused before anything is scored, by whom it may concern later
         family = resolve_marginal(marginal, bandwidths=bandwidths, cv=cv)
         alone = resolve_marginal("stack", bandwidths=bandwidths, cv=cv) if family.traits.by_ranks else family
@@ -309,6 +315,17 @@ def _most_dependent(scores: SubsetScores, block: Subset) -> int:
         for c in set(range(scores.n_columns)) - set(block)
     }
     return max(with_some, key=lambda c: with_some[c])
+
+
+def _check_seed(random_state: RandomState) -> None:
+    """Raise for what draws no splits, a NumPy Generator among it."""
+    try:
+        check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state={random_state!r} is no seed: give a whole number from 0 to {LARGEST_SEED}, a "
+            "numpy.random.RandomState, or None."
+        ) from None
 
 
 def score_subsets(

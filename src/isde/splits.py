@@ -186,8 +186,8 @@ def shuffled(n_rows: int) -> Positions:
 
 def check_folds(cv: int) -> None:
     """Raise for a number of folds that leaves nothing to fit on."""
-    if cv < 2:
-        raise ValueError(f"cv={cv} must be at least 2 folds.")
+    if not isinstance(cv, int | np.integer) or cv < 2:
+        raise ValueError(f"cv={cv!r} must be a whole number of at least 2 folds.")
 
 
 def contiguous_folds(n_rows: int, cv: int) -> Folds:

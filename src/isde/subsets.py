@@ -133,6 +133,8 @@ class SubsetFamily(Sequence[Subset]):
     def index(self, value: Iterable[int], start: int = 0, stop: int | None = None) -> int:
         """Position of a subset (sorted columns)."""
         subset = tuple(value)
+        if any(isinstance(column, str) for column in subset):
+            raise ValueError(f"{subset} holds names, and a subset is the numbers of its columns, from 0 on.")
         if not self._is_sorted(subset):
             raise ValueError(f"{subset} is no sorted subset of at most {self.max_size} of {self.n_columns} columns.")
         return self.offsets[len(subset)] + rank_of(subset)

@@ -21,7 +21,7 @@ from isde.partitions import Partition
 from isde.trees import NO_PARENT, Tree, tree_of_cliques
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TreeDensity(DensityAlongTree):
     """Cliques along a tree: exact to score and to draw from, and to condition and marginalise along the tree.
 

@@ -19,7 +19,7 @@ from isde import __version__
 from isde.cli.exit_codes import PARTIAL, STOPPED, exit_code
 from isde.cli.flags import in_flags
 from isde.cli.options import DEBUG, debug_option
-from isde.cli.output import echo
+from isde.cli.output import echo, write_utf8
 from isde.cli.progress import BarReporter
 from isde.cli.signals import leave_at_once, stopped_by_signals
 from isde.errors import ISDEError, PartialWarning
@@ -33,7 +33,7 @@ COMMANDS = {
     "partitions": "The best and worst partitions of a run, also under constraints.",
     "stability": "How sure the blocks of a run are, by random parts of its rows.",
     "compare": "Compare density estimators on the same rows of a table.",
-    "reproduce": "Run a table or figure of the paper, published numbers beside.",
+    "reproduce": "Run a table or figure of the paper, with the published numbers beside.",
     "report": "One HTML page on a run, to send to a colleague.",
     "info": "What a run found: blocks, gains, proof.",
     "graph": "The graph of a run, for other programs or as a figure.",
@@ -59,6 +59,8 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> Any:
+        if args is None:
+            write_utf8()
         try:
             return super().main(args, *others, **options)
         except SystemExit as end:

@@ -79,7 +79,9 @@ def table_options(command: Command) -> Command:
             help="Columns to use, by name, separated by commas; quoted where a name has one: 'a,\"b, c\"'.",
         ),
         click.option(
-            "--header/--no-header", default=None, help="First row of a text file holds names, or data.  [default: see]"
+            "--header/--no-header",
+            default=None,
+            help="First row of a text file holds names, or data.  [default: judged by its cells]",
         ),
         click.option("--encoding", help="Encoding of a text file, such as latin-1.  [default: utf-8]"),
         click.option(
@@ -104,22 +106,26 @@ def fit_options(command: Command) -> Command:
                 help="Independent blocks, or blocks that overlap along a tree.",
             ),
             click.option(
-                "-k", "--max-block-size", type=int, help="Largest block.  [default: 3, or 4 with --structure tree]"
+                "-k",
+                "--max-block-size",
+                type=int,
+                help="Most columns in a block.  [default: 3, or 4 with --structure tree]",
             ),
             click.option(
                 "--marginal",
                 type=click.Choice(MARGINAL_NAMES),
                 default=DEFAULT_MARGINAL,
                 show_default=True,
-                help="How subsets are scored, and by what the blocks kept are described; see above.",
+                help="How subsets are scored, and how the blocks found are described; see above.",
             ),
             click.option(
                 "--alpha",
                 type=Alpha(),
+                metavar=Alpha.name,
                 default="auto",
                 show_default=True,
-                help="Probability of any block among independent columns: what chance gives is charged.  auto is 0.05 "
-                "with copula and copula+stack; none charges nothing.",
+                help="Probability of finding any block among independent columns: what chance alone gives is charged.  "
+                "auto is 0.05 with copula and copula+stack; none charges nothing.",
             ),
             click.option(
                 "--split",
@@ -128,8 +134,8 @@ def fit_options(command: Command) -> Command:
                 "that keep weak dependence, or the paper's one half; turned is what structure means from 2,500 rows "
                 "on.  [default: structure]",
             ),
-            click.option("--fit-rows", "-m", type=int, help="One split: rows that fit.  [default: half]"),
-            click.option("--score-rows", "-n", type=int, help="One split: rows that score.  [default: the rest]"),
+            click.option("--fit-rows", "-m", type=int, help="One split only: rows to fit on.  [default: half]"),
+            click.option("--score-rows", "-n", type=int, help="One split only: rows to score.  [default: the rest]"),
             click.option(
                 "--penalty",
                 type=click.Choice(["bic", "slope"]),
@@ -157,24 +163,26 @@ def fit_options(command: Command) -> Command:
             click.option(
                 "--max-split-rows",
                 type=Bound(LEAST_SPLIT_ROWS),
+                metavar=Bound.name,
                 default=str(MAX_SPLIT_ROWS),
                 show_default=True,
-                help="Of more rows each split draws its own, as many as it would have of so many; none takes all.",
+                help="Most rows that a split is made of: of a larger table each split draws its own; none takes all.",
             ),
             click.option(
                 "--max-fit-rows",
                 type=Bound(),
+                metavar=Bound.name,
                 default=str(MAX_FIT_ROWS),
                 show_default=True,
-                help="Rows that the densities of blocks are learned from at most, a random part; none takes all.",
+                help="Most rows that the densities of blocks are learned from, drawn at random; none takes all.",
             ),
             click.option(
                 "--max-centres",
                 type=Bound(),
+                metavar=Bound.name,
                 default=str(MAX_CENTRES),
                 show_default=True,
-                help="Centres of kernels in a block at most, of which the cost of isde score is a multiple; none takes "
-                "every row.",
+                help="Most kernel centres in a block: the cost of isde score grows with them; none takes every row.",
             ),
             click.option(
                 "--solver",

@@ -28,6 +28,16 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo("\n".join(map(printable, text.split("\n"))), err=err)
 
 
+def write_utf8() -> None:
+    """Print as files are written, whatever the locale says; what a terminal cannot show is escaped there."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            if stream.isatty():
+                stream.reconfigure(errors="backslashreplace")
+            else:
+                stream.reconfigure(encoding="utf-8")
+
+
 def print_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table on standard output; its names as they are, but for what a spreadsheet would run, or a terminal obey."""
     write_header(sys.stdout, names, printable_only=sys.stdout.isatty())
@@ -46,7 +56,7 @@ def write_header(file: IO[str], names: Sequence[str], *, printable_only: bool = 
 def check_table_file(path: Path, *, overwrite: bool) -> None:
     """Refuse, before any work, a table that cannot be written there."""
     if path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path} ends neither in .csv nor in .parquet: name it so.")
+        raise InputError(f"{path} ends neither in .csv nor in .parquet: give a name that does.")
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists: give another name, or --overwrite.")
     if not path.absolute().parent.is_dir():

@@ -26,6 +26,7 @@ from isde.density_estimator import SCORES_FILE
 from isde.errors import CheckpointError, InputError, ISDEError, ResourceError
 from isde.files import check_room, whole_file, whole_folder
 from isde.inspection import HeldOut, best_partition, held_out, least_correlation, notes, runner_up
+from isde.inspection.sentences import FEW_ROWS_CORRELATION
 from isde.marginals.bounds import RowsUsed
 from isde.run.folder import MANIFEST_FILE, STORE_FILES, WAY_OUT, RunFolder
 from isde.run.lock import LOCK_FILE
@@ -37,6 +38,9 @@ from isde.tree_estimator import TreeISDE
 
 SUMMARY_FILE = "summary.json"
 REPORT_FILE = "report.html"
+
+WIDEST_LABEL = 60
+"""Letters up to which the names of blocks are filled with blanks, so that gains stand below each other."""
 
 PROOFS = {
     "proved": "proved",
@@ -299,7 +303,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     )
     for line in tree_lines(summary) if is_tree else _block_lines(summary):
         echo(line)
-    if summary["least_correlation"]:
+    if 0 < summary["least_correlation"] <= FEW_ROWS_CORRELATION:  # where it is higher, a note says so
         echo(f"  a correlation below about {summary['least_correlation']:.2f} is missed more often than found")
     for line in (*_proof(summary), *_rows_used(summary), *_held_out(summary.get("held_out")), *summary["notes"]):
         echo(line)
@@ -311,7 +315,7 @@ def _block_lines(summary: dict[str, Any]) -> Iterator[str]:
     together = [block for block in blocks if len(block["columns"]) > 1]
     alone = [block["columns"][0] for block in blocks if len(block["columns"]) == 1]
     labels = [join_names(block["columns"]) for block in together]
-    width = max(map(len, labels), default=0)
+    width = min(max(map(len, labels), default=0), WIDEST_LABEL)
     for block, label in zip(together, labels, strict=True):
         yield f"  {label:<{width}}   {_gain(block)}"
     if alone:
@@ -343,12 +347,20 @@ def _proof(summary: dict[str, Any]) -> Iterator[str]:
     )
     if summary["runner_up"] is not None and what == "tree":
         blocks = " ".join(in_braces(block) for block in summary["runner_up"]["blocks"] if len(block) > 1)
-        yield f"the best partition is {summary['runner_up']['below']:.6f} below: {blocks or 'all columns alone'}"
+        below = f"{summary['runner_up']['below']:.6f}"
+        how_far = "as good" if float(below) == 0 else f"{below} below"
+        yield f"the best partition is {how_far}: {blocks or 'all columns alone'}"
     elif summary["runner_up"] is not None:
-        second = [block for block in summary["runner_up"]["blocks"] if len(block) > 1]
-        found = [block["columns"] for block in summary["blocks"]]
-        other = " ".join(in_braces(block) for block in second if block not in found)
-        yield f"the next best is {summary['runner_up']['below']:.6f} below: with {other or 'fewer blocks'}"
+        yield f"the next best is {summary['runner_up']['below']:.6f} below: {_difference(summary)}"
+
+
+def _difference(summary: dict[str, Any]) -> str:
+    """What tells the next best partition from the best: a block that it has, or else one that it has not."""
+    found = [block["columns"] for block in summary["blocks"]]
+    second = summary["runner_up"]["blocks"]
+    other = [block for block in second if len(block) > 1 and block not in found]
+    apart = [block for block in found if block not in second]
+    return f"{'with' if other else 'without'} {' '.join(map(in_braces, other or apart))}"
 
 
 def _rows_used(summary: dict[str, Any]) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,9 @@ TOTAL = "log_density"
 @click.command("score")
 @click.argument("run")
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("--rows", is_flag=True, help="Print the log-density of every row, and of each block, as CSV.")
+@click.option(
+    "--rows", is_flag=True, help="Print the log-density of every row, and of each block, as CSV, or with --json."
+)
 @click.option(
     "-o",
     "--output",
@@ -58,11 +60,16 @@ def command(
         check_table_file(output, overwrite=overwrite)
     model = load_model(run).set_params(n_jobs=jobs)
     batches = batches_for(model, data, **reading, verbose=0 if quiet else 1)
-    with table_writer(output, [TOTAL, *_labels(model)]) if rows or output is not None else _not_written() as write:
+    header = [TOTAL, *_labels(model)]
+    printed: list[Any] | None = [] if rows and as_json and output is None else None
+    with _writer(output, header, rows, printed) as write:
         totals = []
         for blocks in model.score_batches(batches):
             totals.append(blocks.sum(axis=1))
             write(np.column_stack([totals[-1], blocks]))
+    if printed is not None:
+        print_json({"columns": header, "rows": np.concatenate(printed).tolist()})
+        return
     if rows and output is None:
         return
     log_density = np.concatenate(totals)
@@ -80,9 +87,13 @@ def command(
     echo(f"lowest {result['lowest']:.6f}")
 
 
-@contextmanager
-def _not_written() -> Iterator[Write]:
-    yield lambda matrix: None
+def _writer(
+    output: Path | None, header: Sequence[str], rows: bool, printed: list[Any] | None
+) -> AbstractContextManager[Write]:
+    """Where log-densities go as they come: a list to print as JSON, a file, standard output, or nowhere."""
+    if printed is not None:
+        return nullcontext(printed.append)
+    return table_writer(output, header) if rows or output is not None else nullcontext(lambda matrix: None)
 
 
 def _labels(model: StructureEstimator) -> list[str]:

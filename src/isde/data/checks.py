@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from isde.arrays import Matrix
-from isde.data.table import Table, default_names, frame_names
+from isde.arrays import Matrix, Positions, Vector
+from isde.data.table import Table, check_frame_names, default_names, frame_names
 from isde.data.words import some
 from isde.errors import InputError, warn
 
@@ -24,6 +26,57 @@ FAR_SPREADS = 20.0
 """Columns with a value farther than so many spreads (quartiles, as of a normal) from their median get a warning."""
 
 
+FIRST_ROWS, MANY_VALUES = 1000, 12
+"""Rows that are looked at before all are, for columns in the same order; and the different values that it takes there:
+two columns that have nothing to do with each other have the same order of so many once in 12! tables."""
+
+NO_NUMBERS = {
+    "c": "Complex data not supported: give real and imaginary parts as columns of their own.",
+    "m": "The table holds spans of time: give them as numbers, in a unit of your choice.",
+    "M": "The table holds dates: give them as numbers, such as days since the first.",
+    "V": "A structured array is no matrix: make a data frame of it, as pandas.DataFrame(X) does.",
+}
+"""What arrays hold that NumPy would make numbers of in silence, or print whole to say that it cannot."""
+
+
+def check_input(X: Any) -> None:
+    """Raise, with the way out, for what is no table of numbers."""
+    if isinstance(X, Table) or issparse(X):  # the second is refused by scikit-learn, in words of its own
+        return
+    check_numeric_frame(X)
+    if nw.dependencies.is_into_dataframe(X):
+        return
+    if X is None or isinstance(X, str | bytes | PathLike | Mapping):
+        what = type(X).__name__ if isinstance(X, Mapping) else repr(X)
+        raise InputError(f"{what} is no table: give rows, as an array or a data frame (pandas.read_csv makes one).")
+    if nw.dependencies.is_into_series(X):
+        raise InputError("A series is one column, not a table: call .to_frame() first.")
+    if isinstance(X, np.ma.MaskedArray) and X.mask.any():
+        raise InputError(f"{int(X.mask.sum()):,} values of the table are masked: drop or fill those rows first.")
+    _check_array(X if hasattr(X, "dtype") and hasattr(X, "shape") else _as_array(X))
+
+
+def _as_array(X: Any) -> Any:
+    try:
+        return np.asarray(X)
+    except ValueError:
+        raise InputError("The rows of the table have different numbers of values: give as many in each.") from None
+
+
+def _check_array(X: Any) -> None:
+    kind = getattr(X.dtype, "kind", "f")
+    if kind in NO_NUMBERS:
+        raise InputError(NO_NUMBERS[kind])
+    n_dimensions = len(X.shape)
+    if n_dimensions == 1:
+        raise InputError(
+            "A table has two dimensions, and this array has one. Reshape your data: X.reshape(-1, 1) makes it one "
+            "column, X.reshape(1, -1) one row."
+        )
+    if n_dimensions != 2:
+        raise InputError(f"A table has two dimensions, rows and columns, and this has {n_dimensions}.")
+
+
 def check_numeric_frame(X: Any) -> None:
     """Raise, naming them, where columns of a pandas, polars or pyarrow frame are no numbers.
 
@@ -34,12 +87,22 @@ def check_numeric_frame(X: Any) -> None:
     if any(kind.__name__ == "AnnData" and kind.__module__.startswith("anndata") for kind in type(X).__mro__):
         raise InputError("An AnnData object is more than a table: give adata.to_df().")
     if nw.dependencies.is_into_dataframe(X):
+        check_frame_names(X)
+        _check_dense(X)
         frame = numeric_frame(nw.from_native(X, eager_only=True), "the table")
         for name in [str(name) for name, dtype in frame.schema.items() if dtype == nw.Object]:
             try:
                 frame[name].to_numpy().astype(np.float64)
             except (ValueError, TypeError) as error:
                 raise InputError(f"{name!r} in the table holds no numbers ({error}): leave it out.") from None
+
+
+def _check_dense(X: Any) -> None:
+    """Raise for columns of pandas that keep only what is not zero: to narwhals they are of no kind it knows."""
+    kinds = X.dtypes.items() if nw.dependencies.is_pandas_dataframe(X) else ()
+    sparse = [repr(str(name)) for name, kind in kinds if type(kind).__name__ == "SparseDtype"]
+    if sparse:
+        raise InputError(f"{some(sparse)} in the table is sparse: give X.astype(float), which is dense.")
 
 
 def numeric_frame(frame: nw.DataFrame[Any], where: str) -> nw.DataFrame[Any]:
@@ -61,7 +124,7 @@ def as_table(X: Any, unnamed: Sequence[str] = ()) -> Table:
     if isinstance(X, Table):
         matrix, names = X.X, X.names
     else:
-        check_numeric_frame(X)
+        check_input(X)
         matrix = check_array(X, dtype=np.float64, ensure_all_finite=False)
         width = matrix.shape[1]
         names = frame_names(X) or (tuple(unnamed) if len(unnamed) == width else default_names(width))
@@ -156,11 +219,34 @@ def warn_far_rows(X: Matrix, names: Sequence[str]) -> None:
 
 
 def _warn_duplicates(X: Matrix, names: Sequence[str]) -> None:
-    first_seen: dict[bytes, int] = {}
+    """Warn of columns that say no more than an earlier one: its copies, also in other units or turned around."""
+    copies: dict[bytes, int] = {}
+    orders: dict[bytes, int] = {}
     for c in range(X.shape[1]):
-        twin = first_seen.setdefault(np.ascontiguousarray(X[:, c]).tobytes(), c)
+        twin = copies.setdefault(np.ascontiguousarray(X[:, c]).tobytes(), c)
         if twin != c:
-            warn(
-                f"{names[twin]!r} and {names[c]!r} are the same column: their joint density is degenerate; "
-                "leave one out.",
-            )
+            what = f"{names[twin]!r} and {names[c]!r} are the same column"
+        elif (twin := _first_in_order(orders, X, c)) != c:
+            what = f"Each of {names[twin]!r} and {names[c]!r} follows from the other"
+        else:
+            continue
+        warn(f"{what}: their joint density is degenerate; leave one out.")
+
+
+def _first_in_order(orders: dict[bytes, int], X: Matrix, c: int) -> int:
+    """The earlier column by which rows stand in the same order, or in the reverse one; `c` itself where none is."""
+    ranks = _ranks(X[:FIRST_ROWS, c])
+    if ranks.max() + 1 < MANY_VALUES:
+        return c
+    up, down = (np.ascontiguousarray(order).tobytes() for order in (ranks, ranks.max() - ranks))
+    twin = orders.get(up, orders.get(down))
+    if twin is None:
+        orders[up] = c
+        return c
+    one, other = _ranks(X[:, twin]), _ranks(X[:, c])
+    alike = np.array_equal(one, other) or np.array_equal(one, other.max() - other)
+    return twin if alike else c
+
+
+def _ranks(values: Vector) -> Positions:
+    return np.unique(values, return_inverse=True)[1]

@@ -38,6 +38,14 @@ def frame_names(X: Any) -> tuple[str, ...] | None:
     return tuple(str(name) for name in nw.from_native(X, eager_only=True).columns)
 
 
+def check_frame_names(X: Any) -> None:
+    """Raise where columns of a pandas or pyarrow frame share a name; polars has no such frames."""
+    names = X.column_names if nw.dependencies.is_pyarrow_table(X) else X.columns
+    repeated = [repr(str(name)) for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"The table has more than one column named {some(repeated)}: rename them, or leave them out.")
+
+
 def columns_of_model(table: Table, names: Sequence[str], where: str) -> Table:
     """The columns that a model was fitted on, in its order; a table without names has them by position."""
     wanted = tuple(names)

@@ -14,6 +14,7 @@ from isde.inspection.gains import (
     group_gains,
     is_tree,
     pair_gains,
+    scores_of,
     separators_of,
     torn_columns,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "plausibility",
     "runner_up",
     "runners_up",
+    "scores_of",
     "separators_of",
     "torn_columns",
     "tree_over_blocks",

@@ -15,7 +15,7 @@ from isde.data.words import in_braces
 from isde.engine.direct import cv_log_likelihood
 from isde.engine.grid import BandwidthGrid
 from isde.errors import InputError
-from isde.inspection.gains import blocks_of
+from isde.inspection.gains import block_of, blocks_of
 from isde.marginals.kde import KDEBlock
 from isde.marginals.marginal import of_columns
 from isde.splits import contiguous_folds, shuffled
@@ -34,11 +34,9 @@ class BandwidthCurve(FrozenArrays):
     chosen: float
 
 
-def bandwidth_curve(model: StructureEstimator, X: Any, block: Sequence[int]) -> BandwidthCurve:
+def bandwidth_curve(model: StructureEstimator, X: Any, block: Sequence[int | str]) -> BandwidthCurve:
     """The curve that the bandwidth of a block of kernels was chosen from, on the rows it was fitted on."""
-    own, blocks = tuple(block), blocks_of(model)
-    if own not in blocks:
-        raise ValueError(f"{own} is no block of the model: its blocks are {blocks}.")
+    own, blocks = block_of(model, block), blocks_of(model)
     density, names = model.density_, tuple(model.density_.names[c] for c in own)
     fitted = density.blocks[blocks.index(own)]
     if not isinstance(fitted, KDEBlock):

@@ -9,12 +9,27 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from isde.arrays import FrozenArrays, Mask, Matrix
+from isde.data.words import in_braces, some
 from isde.density_estimator import DensityEstimator
 from isde.partitions import Partition
 from isde.scores import SubsetScores
 from isde.structure_estimator import StructureEstimator
 from isde.subsets import Subset
 from isde.tree_estimator import TreeISDE
+
+
+def scores_of(model: StructureEstimator) -> SubsetScores:
+    """The score table of a fitted model."""
+    _check_fitted(model)
+    return model.subset_scores_
+
+
+def _check_fitted(model: DensityEstimator) -> None:
+    if hasattr(model, "density_"):
+        return
+    if not hasattr(model, "fit"):
+        raise TypeError(f"{type(model).__name__} is no model: give a fitted ISDE or TreeISDE.")
+    check_is_fitted(model)
 
 
 def is_tree(model: DensityEstimator) -> bool:
@@ -24,8 +39,20 @@ def is_tree(model: DensityEstimator) -> bool:
 
 def blocks_of(model: DensityEstimator) -> tuple[Subset, ...]:
     """The columns that a model describes together: the blocks of a partition, the cliques of a tree."""
-    check_is_fitted(model)
+    _check_fitted(model)
     return model.density_.tree.cliques
+
+
+def block_of(model: DensityEstimator, block: Sequence[int | str] | int | str) -> Subset:
+    """One of the blocks of a model, by the numbers or the names of its columns."""
+    blocks, names = blocks_of(model), model.density_.names
+    wanted = [block] if isinstance(block, int | str) else list(block)
+    asked = {names.index(column) if column in names else column for column in wanted}
+    found = next((own for own in blocks if set(own) == asked), None)
+    if found is None:
+        known = some([in_braces(names[c] for c in own) for own in blocks], 12)
+        raise ValueError(f"{in_braces(map(str, wanted))} is no block of the model: its blocks are {known}.")
+    return found
 
 
 def separators_of(model: DensityEstimator) -> tuple[Subset, ...]:
@@ -103,12 +130,12 @@ def gain_of(scores: SubsetScores, columns: Sequence[int]) -> Gain:
 
 def block_gains(model: StructureEstimator) -> list[Gain]:
     """The gain of each block, in the order of the model's blocks."""
-    return [gain_of(model.subset_scores_, block) for block in blocks_of(model)]
+    return [gain_of(scores_of(model), block) for block in blocks_of(model)]
 
 
 def group_gains(model: StructureEstimator) -> list[float]:
     """What each group of columns that hang together gains: its block, or its cliques minus what they share."""
-    scores, terms = model.subset_scores_, [*((block, 1) for block in blocks_of(model))]
+    scores, terms = scores_of(model), [*((block, 1) for block in blocks_of(model))]
     terms += [(separator, -1) for separator in separators_of(model)]
     return [
         sum(sign * scores.gain(subset) for subset, sign in terms if set(subset) <= set(group))
@@ -129,7 +156,7 @@ def pair_gains(scores: SubsetScores, blocks: Partition = ()) -> PairGains:
 
 def torn_columns(model: StructureEstimator) -> list[Torn]:
     """For each column of a block of several, what is lost where it is torn from it; the largest loss first."""
-    scores: SubsetScores = model.subset_scores_
+    scores = scores_of(model)
     found = []
     for block in blocks_of(model):
         for column in block if len(block) > 1 else ():

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from isde.inspection.gains import Gain, blocks_of, gain_of, pair_gains
+from isde.inspection.gains import Gain, blocks_of, gain_of, pair_gains, scores_of
 from isde.inspection.hierarchy import correlation_worth
 from isde.scores import SubsetScores
 from isde.solvers import select_partition
@@ -36,7 +36,7 @@ class Plausibility:
 
 def plausibility(model: StructureEstimator) -> Plausibility:
     """What speaks for and against independence between a model's blocks, by the pairs of its score table."""
-    scores: SubsetScores = model.subset_scores_
+    scores = scores_of(model)
     blocks = blocks_of(model)
     pairs = pair_gains(scores, model.partition_)  # in a tree, columns without a common clique may hang together, too
     upper = np.triu(np.ones(pairs.gains.shape, dtype=bool), 1)

@@ -18,7 +18,7 @@ from isde.data.checks import as_table
 from isde.data.table import columns_of_model
 from isde.density_estimator import DensityEstimator
 from isde.errors import ISDEError
-from isde.inspection.gains import blocks_of
+from isde.inspection.gains import block_of, blocks_of
 from isde.marginals.marginal import FittedBlock
 from isde.subsets import Subset
 
@@ -83,12 +83,10 @@ def block_shapes(model: DensityEstimator, X: Any = None, *, max_pairs: int | Non
 
 
 def block_shape(
-    model: DensityEstimator, block: Sequence[int], X: Any = None, *, max_pairs: int | None = None
+    model: DensityEstimator, block: Sequence[int | str], X: Any = None, *, max_pairs: int | None = None
 ) -> BlockShape:
     """The shape of one block. Of more than `max_pairs` pairs, those that gain most are drawn."""
-    own, blocks = tuple(block), blocks_of(model)
-    if own not in blocks:
-        raise ValueError(f"{own} is no block of the model: its blocks are {blocks}.")
+    own, blocks = block_of(model, block), blocks_of(model)
     density = model.density_
     fitted = density.blocks[blocks.index(own)]
     view = _View(fitted, density.scaling.shift[list(own)], density.scaling.scale[list(own)])

@@ -71,6 +71,9 @@ def resolve_marginal(marginal: Any, *, bandwidths: Sequence[float] | None = None
     """The family meant by a name, by an estimator with `fit` and `score_samples`, by a list of these, or by itself."""
     from isde.marginals.marginal import Marginal
 
+    if isinstance(marginal, type):
+        name = marginal.__name__
+        raise TypeError(f"marginal={name} is a class: pass an estimator made by it, such as {name}().")
     if isinstance(marginal, str):
         return _named(marginal, bandwidths, cv)
     if isinstance(marginal, Marginal):

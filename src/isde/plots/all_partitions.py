@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from isde.inspection import Landscape, landscape
+from isde.inspection import Landscape, landscape, scores_of
 from isde.plots.common import BEST, EDGE, axes_for, plain
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class LandscapeDisplay:
     @classmethod
     def from_estimator(cls, model: Any, *, bins: int = 100, ax: Axes | None = None) -> LandscapeDisplay:
         """Score all partitions of a fitted model's table."""
-        return cls.from_scores(model.subset_scores_, bins=bins, ax=ax)
+        return cls.from_scores(scores_of(model), bins=bins, ax=ax)
 
     @classmethod
     def from_scores(cls, scores: SubsetScores, *, bins: int = 100, ax: Axes | None = None) -> LandscapeDisplay:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isde.inspection import PairGains, blocks_of, group_gains, pair_gains
+from isde.inspection import PairGains, blocks_of, group_gains, pair_gains, scores_of
 from isde.layout import Diagram, place_blocks, short
 from isde.partitions import Partition
 from isde.plots.common import ALONE, BLOCK_COLOURS, EDGE, FAINT, axes_for
@@ -63,7 +63,7 @@ class BlockDiagramDisplay:
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Axes | None = None, max_across: int = 40) -> BlockDiagramDisplay:
         """Draw the structure of a fitted model."""
-        pairs = pair_gains(model.subset_scores_, blocks_of(model))
+        pairs = pair_gains(scores_of(model), blocks_of(model))
         return cls(model.partition_, pairs, group_gains(model), max_across=max_across).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> BlockDiagramDisplay:

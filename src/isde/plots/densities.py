@@ -11,7 +11,7 @@ from isde.arrays import Matrix
 from isde.data.checks import as_table
 from isde.data.table import columns_of_model
 from isde.errors import printable
-from isde.inspection import BlockShape, PairShape, block_shape, blocks_of
+from isde.inspection import BlockShape, PairShape, block_shape, blocks_of, scores_of
 from isde.inspection.shapes import MASSES
 from isde.plots.common import BEST, BOX, EDGE, FAINT, plain, require_matplotlib
 
@@ -52,11 +52,14 @@ class BlockDensityDisplay:
         self.rows = rows
 
     @classmethod
-    def from_estimator(cls, model: Any, block: Sequence[int], X: Any = None, *, ax: Any = None) -> BlockDensityDisplay:
+    def from_estimator(
+        cls, model: Any, block: Sequence[int | str], X: Any = None, *, ax: Any = None
+    ) -> BlockDensityDisplay:
         """Draw the density of one block of a fitted model, over the rows `X` where they are given."""
         names = model.density_.names
-        rows = None if X is None else columns_of_model(as_table(X, names), names, "X").X[:, list(block)]
-        return cls(block_shape(model, block, X), rows).plot(ax)
+        shape = block_shape(model, block, X)
+        rows = None if X is None else columns_of_model(as_table(X, names), names, "X").X[:, list(shape.block)]
+        return cls(shape, rows).plot(ax)
 
     def plot(self, ax: Any = None) -> BlockDensityDisplay:
         """Draw on `ax`, or on a new figure; a block of several pairs takes as many axes."""
@@ -183,4 +186,4 @@ class SamplesDisplay:
 def _strongest_pair(model: Any) -> tuple[int, int]:
     """Of the pairs inside blocks the one that gains most; the first two columns where there is none."""
     inside = [(i, j) for block in blocks_of(model) for i in block for j in block if i < j]
-    return max(inside, key=model.subset_scores_.gain, default=(0, 1))
+    return max(inside, key=scores_of(model).gain, default=(0, 1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isde.arrays import Matrix
-from isde.inspection import Hierarchy, PairGains, blocks_of, hierarchy, pair_gains
+from isde.inspection import Hierarchy, PairGains, blocks_of, hierarchy, pair_gains, scores_of
 from isde.plots.common import EDGE, FAINT, axes_for, label_places
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class GainHeatmapDisplay:
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> GainHeatmapDisplay:
         """Draw the pairs of a fitted model's score table."""
-        scores = model.subset_scores_
+        scores = scores_of(model)
         return cls(pair_gains(scores, blocks_of(model)), hierarchy(scores, model.partition_)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> GainHeatmapDisplay:

@@ -10,8 +10,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from isde.arrays import Matrix
-from isde.errors import printable
-from isde.plots.common import require_matplotlib
+from isde.layout import short
+from isde.plots.common import LETTERS, require_matplotlib
 from isde.trees import Tree
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ STEPS = 300
 
 MOST_LABELS = 24
 """Edges up to which each one's gain is written beside it."""
+
+
+LABEL_POINTS, ROOMY_LETTERS = 10.0, 14
+"""Size of names, and the longest that two columns side by side have room for in that size."""
 
 
 class GraphDisplay:
@@ -77,10 +81,7 @@ class GraphDisplay:
         for (a, b), width in zip(self.tree.edges, widths, strict=True):
             ax.plot(*self.positions_[[a, b]].T, color=LINE, linewidth=width, alpha=0.6, zorder=1)
         self._write_gains(ax)
-        box: dict[str, Any] = {"boxstyle": "round,pad=0.3", "facecolor": NODE, "edgecolor": LINE, "linewidth": 0.9}
-        for (x, y), name in zip(self.positions_, self.names, strict=True):
-            # Names are no mathematics: a dollar sign stays one.
-            ax.text(x, y, printable(name), ha="center", va="center", color=TEXT, bbox=box, zorder=3, parse_math=False)
+        self._write_names(ax)
         ax.set_axis_off()
         ax.set_aspect("equal")
         ax.margins(0.12)
@@ -88,6 +89,16 @@ class GraphDisplay:
         ax.autoscale_view()
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _write_names(self, ax: Axes) -> None:
+        """In boxes, cut where they are long, and small where they would meet."""
+        labels = [short(name, LETTERS) for name in self.names]
+        size = LABEL_POINTS * min(1.0, ROOMY_LETTERS / max(map(len, labels)))
+        box: dict[str, Any] = {"boxstyle": "round,pad=0.3", "facecolor": NODE, "edgecolor": LINE, "linewidth": 0.9}
+        centred: dict[str, Any] = {"ha": "center", "va": "center", "color": TEXT, "bbox": box, "zorder": 3}
+        for (x, y), label in zip(self.positions_, labels, strict=True):
+            # Names are no mathematics: a dollar sign stays one.
+            ax.text(x, y, label, fontsize=size, parse_math=False, **centred)
 
     def _widths(self) -> list[float]:
         """Of the lines, between 1 and 6 points."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isde.arrays import Vector
-from isde.inspection import Neighbourhood, extremes, neighbourhood
+from isde.inspection import Neighbourhood, extremes, neighbourhood, scores_of
 from isde.plots.common import BEST, EDGE, axes_for, plain
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class NeighbourhoodDisplay:
         cls, model: Any, n_walks: int = 20, n_steps: int = 25, *, ax: Axes | None = None, random_state: int = 0
     ) -> NeighbourhoodDisplay:
         """Walk from the best partition of a fitted model's table."""
-        return cls(neighbourhood(model.subset_scores_, n_walks, n_steps, random_state=random_state)).plot(ax)
+        return cls(neighbourhood(scores_of(model), n_walks, n_steps, random_state=random_state)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> NeighbourhoodDisplay:
         """Draw on `ax`, or on a new figure."""
@@ -92,7 +92,7 @@ class ExtremesDisplay:
         cls, model: Any, n: int = 20, *, ax: Axes | None = None, random_state: int = 0
     ) -> ExtremesDisplay:
         """Draw `n` partitions of each kind of a fitted model's table."""
-        return cls(extremes(model.subset_scores_, n, random_state=random_state)).plot(ax)
+        return cls(extremes(scores_of(model), n, random_state=random_state)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> ExtremesDisplay:
         """Draw on `ax`, or on a new figure."""

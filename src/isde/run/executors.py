@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from numbers import Integral
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Protocol, TypeVar
@@ -162,13 +163,18 @@ def memory_allowed() -> int:
     return asked if left is None else min(asked, left)
 
 
+def check_jobs(n_jobs: Any) -> None:
+    """Raise for what joblib would not take for a number of workers."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs={n_jobs!r} is no number of workers: give 1 or more, or -1 for all cores.")
+
+
 def n_threads(n_jobs: int | None) -> int:
     """Workers as joblib counts them, as far as `ulimit -v` has room for their threads.
 
     A thread that finds no room for itself may never begin, and whoever started it waits for ever.
     """
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 is no number of workers: give 1 or more, or -1 for all cores.")
+    check_jobs(n_jobs)
     asked, left = effective_n_jobs(n_jobs), address_space_left()
     return asked if left is None else max(1, min(asked, left // THREAD_BYTES))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isde.scores import SubsetScores
+from isde.scores import SubsetScores, check_is_scores
 from isde.selection import Selection, certify
 from isde.solvers.constraints import Constraints
 from isde.solvers.problem import Problem
@@ -53,6 +53,7 @@ def best_partitions(
     """
     if n < 1:
         raise ValueError(f"n={n} must be at least 1.")
+    check_is_scores(scores)
     problem = Problem(scores, max_block_size, sense, constraints)
     name = choose(solver, problem.task(n))
     return [

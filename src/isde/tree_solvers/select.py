@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from math import inf
 
-from isde.scores import SubsetScores
+from isde.scores import SubsetScores, check_is_scores
 from isde.solvers import select_partition
 from isde.solvers.registry import AUTO
 from isde.tree_selection import TreeSelection, certify_tree
@@ -27,6 +27,7 @@ def select_tree(scores: SubsetScores, max_block_size: int | None = None, solver:
     >>> found.cliques, found.separators, found.score, found.proof
     (((0, 1), (1, 2)), ((1,),), 1.75, 'proved')
     """
+    check_is_scores(scores)
     restricted = (scores if max_block_size is None else scores.restrict(max_block_size)).charged_by_edge()
     problem = TreeProblem(restricted)
     name = choose(solver, problem.task)

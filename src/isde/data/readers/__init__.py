@@ -146,5 +146,8 @@ def _ending(path: Path) -> str:
     """The part of a name that says what the file is."""
     found = next((ending for ending in READERS if path.name.lower().endswith(ending)), None)
     if found is None:
-        raise InputError(f"{path} has the ending {path.suffix!r}: isde reads {', '.join(sorted(READERS))}.")
+        if path.exists():
+            check_regular(path)  # a folder has no ending that would do
+        what = f"the ending {path.suffix!r}" if path.suffix else "no ending"
+        raise InputError(f"{path} has {what}: isde reads {', '.join(sorted(READERS))}.")
     return found
