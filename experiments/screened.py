@@ -32,6 +32,8 @@ from threadpoolctl import threadpool_limits
 from isde import load, select_partition
 from isde.joined_tables import best_scores
 from isde.partitions import canonical_partition
+from isde.score_tables import How, score_models
+from isde.score_tasks import SplitRows
 from isde.scoring import Scoring
 from isde.screening import screen
 from isde.subsets import SubsetFamily
@@ -249,7 +251,7 @@ def look(asked: argparse.Namespace) -> None:
     print(f"{'triple':<24} {'strength':>8} {'link, by nats':>13} {'pairs':>8} {'look':>8}")
     links, missed, weakest = 0, 0, np.inf
     for name, strength, X in triples_of_many_kinds(n, rng):
-        models = of_three._models(of_three.marginal, few, X, splits, "abc", 0, None)
+        models = score_models(SplitRows(of_three._scorer, X, splits), few, "abc", How(asked.jobs))
         table = best_scores([replace(own, charges=charge) for own, charge in zip(models, charges, strict=True)])
         with threadpool_limits(1, "blas"):
             seen = looks_of_triples(X, 1)[0]
