@@ -26,12 +26,13 @@ SPLITS_KEPT = 4
 TUNED_SPLITS, TUNED_SHARE = 10, 0.2
 """How many splits, the first ones, search by themselves for what all of them use, if there are as many, and by which
 share of their rows: a tenth of what searches of their own would cost, and as many true blocks are found
-(experiments/shared_tuning.py). One search by all rows costs no less, but its luck is not averaged: of pairs with
-correlation 0.2 it found 79 % in place of 88."""
+(experiments/shared_tuning.py recovery). One search by all rows costs no less, but its luck is not averaged: of weak
+pairs it finds 79 %, ten searches 83, those of every split's own 88 (experiments/shared_tuning.py searches)."""
 
 TUNED_FROM = 1000
 """Rows to fit on, from which on splits share. Of fewer, searches cost little; and on the copula scale splits that each
-decide whether a subset depends at all are wrong one at a time: chance then gives triples by kernels a third as much."""
+decide whether a subset depends at all are wrong one at a time: chance then gives pairs by kernels a third as much
+(experiments/shared_tuning.py chance)."""
 
 TUNING_STEPS = 2
 """What tuning is worth on the bar of progress, in scores: with kernels it takes about as long."""
