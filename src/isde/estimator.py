@@ -36,17 +36,17 @@ class ISDE(StructureEstimator):
     marginal : str, estimator or list, default="copula+stack"
         How subsets are scored and blocks described. "copula+stack": subsets by dependence alone, on the copula scale,
         where skew, heavy tails, outliers and units have no influence; the blocks that are kept by stacks, of the data
-        as they are and of their normal scores. "copula": the same, blocks by their normal scores alone. On the data's own
-        scale: "kde" (Gaussian kernels, bandwidth by cross-validation, the paper's); "stack" (kernels of several
+        as they are and of their normal scores. "copula": the same, blocks by their normal scores alone. On the data's
+        own scale: "kde" (Gaussian kernels, bandwidth by cross-validation, the paper's); "stack" (kernels of several
         bandwidths and Gaussian mixtures, combined by held-out likelihood); "kde+stack" (subsets by the first, blocks by
         the second); "gaussian", "gaussian-zero-mean" (as in the paper); or any estimator with `fit` and
         `score_samples`, cloned per subset. Of a list, each block takes the family that scores best.
     split : str, float, splitter or None, default=None
         Which rows fit the marginals and which score them; scores are averaged over splits. "structure" keeps
         independent blocks apart, `ShuffleSplit(20, train_size=0.45)`; from 2,500 rows on it means "turned", twenty
-        splits that cost less, `TurnedFolds(5, 4, train_size=0.45)`. "density" keeps weak dependence,
-        `KFold(5, shuffle=True)`; "paper" is the fastest, `ShuffleSplit(1, train_size=0.5)`. Or a share of rows to fit on, or any scikit-learn splitter
-        that needs neither y nor groups. None is "structure".
+        splits that cost less, `TurnedFolds(5, 4, train_size=0.45)`. "density" keeps weak dependence, `KFold(5,
+        shuffle=True)`; "paper" is the fastest, `ShuffleSplit(1, train_size=0.5)`. Or a share of rows to fit on, or any
+        scikit-learn splitter that needs neither y nor groups. None is "structure".
     penalty : "bic", "slope" or None, default=None
         In place of a split, for families with a fixed number of parameters ("gaussian"): all rows are fitted and
         scored, and each parameter is charged log(n) / 2, or twice what the slope heuristic finds.
