@@ -89,7 +89,8 @@ def measure(d: int, k: int, marginal: str, split: str, alpha: str, n_rows: int, 
 def seconds_of_chunks(scorer, X, splits, subsets, shared) -> float:
     """What all of them take, by one of middle size of each model, tuned by its first split if splits share."""
     from isde.run.work import Means
-    from isde.score_tables import SplitRows, _of_one_kind, plan_tasks, score_task
+    from isde.score_costs import _of_one_kind
+    from isde.score_tasks import SplitRows, plan_tasks, score_task
 
     rows, seconds = SplitRows(scorer, X, splits), 0.0
     tasks = plan_tasks(scorer, splits, subsets, shared=shared)
@@ -97,9 +98,9 @@ def seconds_of_chunks(scorer, X, splits, subsets, shared) -> float:
         middle, here = sorted(own, key=lambda task: task.chunk.work)[len(own) // 2], rows
         if middle.shares:
             tunes = next(task for task in tasks if task.tunes and task.chunk.key == middle.chunk.key)
-            here = rows.with_tuned([(tunes, score_task(scorer, rows, tunes, Means()))])
+            here = rows.with_tuned([(tunes, score_task(rows, tunes, Means()))])
         start = time.process_time()
-        score_task(scorer, here, middle, Means())
+        score_task(here, middle, Means())
         seconds += (time.process_time() - start) * sum(task.chunk.work for task in own) / middle.chunk.work
     return seconds
 
@@ -108,7 +109,7 @@ def estimate(d: int, k: int, marginal: str, split: str, n_rows: int) -> None:
     from threadpoolctl import threadpool_limits
 
     from isde import chance
-    from isde.score_tables import are_tuned_together
+    from isde.score_tasks import are_tuned_together
     from isde.scoring import Scoring
     from isde.splits import preset_for
     from isde.subsets import SubsetFamily
@@ -122,11 +123,11 @@ def estimate(d: int, k: int, marginal: str, split: str, n_rows: int) -> None:
         shared = are_tuned_together(splits)
         seconds, tables = seconds_of_chunks(scorer, X, splits, subsets, shared), ""
         if scoring.alpha is not None:
-            with patch.object(chance, "_draw_once", lambda *shape: asked.append(shape)):  # the shape alone
+            with patch.object(chance, "_draw_once", lambda *what: asked.append(what)):  # what is asked for alone
                 chance.draw_chance(scorer, preset_for(scoring.split, n_rows), splits, subsets, n_rows, 1)
-            ((_, named, _, _, rows, drawn, width, n_tables, _),) = asked
-            family = SubsetFamily(width, k)
-            table = chance._draw_table(named, shared, k, rows, drawn, width, seed=0)
+            ((_, shape, n_tables, _),) = asked
+            family = SubsetFamily(shape.n_columns, k)
+            table = chance._draw_table(shape, seed=0)
             each = seconds_of_chunks(scorer, table.X, table.splits, family, shared)
             tables = f", and {n_tables} tables of chance of {each:,.0f} s each"
     print(f"{d:>5} {k:>2} {marginal:<13} {split:<8} {len(subsets):>10,}: about {seconds:,.0f} s{tables}", flush=True)

@@ -1,6 +1,9 @@
 """README and docs: snippets run and print what stands beside them, commands are understood, links lead somewhere."""
 
 import argparse
+import ast
+import importlib
+import importlib.util
 import re
 import runpy
 import shlex
@@ -105,6 +108,27 @@ def test_experiments_and_benchmarks_understand_their_commands(words, monkeypatch
         return
     with pytest.raises(Understood):
         runpy.run_path(str(path), run_name="__main__")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for folder in ("experiments", "benchmarks") for p in sorted((HERE / folder).glob("*.py"))],
+    ids=lambda p: p.name,
+)
+def test_experiments_and_benchmarks_import_what_there_is(path):
+    """Within functions too, which nothing runs here."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    asked = [(n.module, own.name) for n in nodes if isinstance(n, ast.ImportFrom) for own in n.names]
+    asked = [(module, name) for module, name in asked if module.split(".")[0] == "isde"]
+    assert asked
+    assert [pair for pair in asked if not is_there(*pair)] == []
+
+
+def is_there(module, name):
+    found = importlib.import_module(module)
+    return hasattr(found, name) or (
+        hasattr(found, "__path__") and importlib.util.find_spec(f"{module}.{name}") is not None
+    )
 
 
 def test_make_has_the_targets_that_are_named():
