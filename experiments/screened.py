@@ -32,6 +32,8 @@ from threadpoolctl import threadpool_limits
 from isde import load, select_partition
 from isde.joined_tables import best_scores
 from isde.partitions import canonical_partition
+from isde.score_tables import How, score_models
+from isde.score_tasks import SplitRows
 from isde.scoring import Scoring
 from isde.screening import screen
 from isde.subsets import SubsetFamily
@@ -232,8 +234,6 @@ def triples_of_many_kinds(n: int, rng):
 
 def look(asked: argparse.Namespace) -> None:
     from isde.first_look import looks_of_triples
-    from isde.score_tables import score_models
-    from isde.score_tasks import SplitRows
     from isde.screening import LOOKED, _margins
 
     n, d, rng = asked.rows, asked.columns, np.random.default_rng(11)
@@ -252,7 +252,7 @@ def look(asked: argparse.Namespace) -> None:
     links, missed, weakest = 0, 0, np.inf
     for name, strength, X in triples_of_many_kinds(n, rng):
         with threadpool_limits(1, "blas"):
-            models = score_models(SplitRows(of_three.marginal, X, splits), few, "abc")
+            models = score_models(SplitRows(of_three.marginal, X, splits), few, "abc", How(asked.jobs))
         table = best_scores([replace(own, charges=charge) for own, charge in zip(models, charges, strict=True)])
         with threadpool_limits(1, "blas"):
             seen = looks_of_triples(X, 1)[0]

@@ -4,6 +4,8 @@
     python experiments/structure.py found      # one true block among columns that stand alone
     python experiments/structure.py paper      # the paper's structures and Gaussian blocks
     python experiments/structure.py least      # normal pairs of about the correlation that is said to be needed
+    python experiments/structure.py models     # what a correlation of 0.3 is worth to each model: seconds
+    python experiments/structure.py strangers  # pairs joined by a stranger, by charges of two kinds: half a minute
     python experiments/structure.py table      # the tables from results/structure_*.csv, nothing is run
     python experiments/structure.py figure     # docs/structure.png from them
 
@@ -35,7 +37,14 @@ from numpy.typing import NDArray
 from rivals import LARGEST_HSIC, RIVALS
 
 from isde import select_partition
+from isde.data.table import default_names
+from isde.joined_tables import best_scores
 from isde.partitions import Partition
+from isde.score_tables import How, score_models
+from isde.score_tasks import SplitRows
+from isde.scores import SubsetScores
+from isde.scoring import Scoring
+from isde.subsets import SubsetFamily
 from isde.synthetic import make_block_gaussian, make_structured, structure_partition
 
 if TYPE_CHECKING:
@@ -57,16 +66,12 @@ Shape = tuple[int, int, int]
 
 
 def isde_blocks(X: Matrix, k: int, seed: int) -> Partition:
-    from isde.scoring import Scoring
-
     # What columns score by themselves is the same for every partition.
     table = Scoring.of(max_block_size=k, random_state=seed).score(X, columns=False)
     return select_partition(table).partition
 
 
 def kde_blocks(X: Matrix, k: int, seed: int) -> Partition:
-    from isde.scoring import Scoring
-
     low, width = X.min(axis=0), np.ptp(X, axis=0)
     table = Scoring.of(max_block_size=k, marginal="kde", alpha=None, random_state=seed).score((X - low) / width)
     return select_partition(table).partition
@@ -210,7 +215,6 @@ def block_cases(n: int) -> list[Case]:
 def least_correlation_of(n: int) -> float:
     """What `isde info` says of a table of five independent columns; chance levels are kept, which makes it quick."""
     from isde.inspection import least_correlation
-    from isde.scoring import Scoring
 
     X = np.random.default_rng(n).normal(size=(n, 5))
     return least_correlation(Scoring.of(max_block_size=3, random_state=0).score(X, columns=False))
@@ -342,6 +346,51 @@ def as_text(partition: Partition) -> str:
     '0 2'
     """
     return "|".join(" ".join(map(str, block)) for block in partition if len(block) > 1)
+
+
+# --- why the default is what it is ------------------------------------------------------------------------------
+
+MODELS = "kernels", "correlation", "magnitudes"
+
+
+def by_model(X: Matrix, k: int, seed: int) -> list[SubsetScores]:
+    """What each model says of the subsets of a table, nothing charged."""
+    how = Scoring.of(max_block_size=k, random_state=seed)
+    rows = SplitRows(how._scorer, X, how._splits(X))
+    return score_models(rows, SubsetFamily(X.shape[1], k), default_names(X.shape[1]), How(1))
+
+
+def models(rho: float = 0.3, n: int = 300, tables: int = 200) -> None:
+    """What a normal pair scores by each model, on rows left out."""
+    gains = []
+    for number in range(tables):
+        X = np.random.default_rng([FIRST_SEED, number]).multivariate_normal([0, 0], [[1, rho], [rho, 1]], n)
+        gains.append([model.scores[-1] for model in by_model(X, 2, number)])
+    print(f"{tables} normal pairs of correlation {rho}, {n} rows: mean held-out score, nats a row")
+    print(f"({-0.5 * np.log(1 - rho**2):.4f} is all there is)\n")
+    means, errors = np.mean(gains, axis=0), np.std(gains, axis=0, ddof=1) / np.sqrt(tables)
+    for name, mean, error in zip(MODELS, means, errors, strict=True):
+        print(f"{name:<12} {mean:.4f} +- {error:.4f}")
+    print(f"\ncorrelation over kernels: {means[1] / means[0]:.2f}")
+
+
+def strangers(tables: int = 100) -> None:
+    """A true pair among five columns: how often a stranger is joined to it, by two kinds of charges."""
+    case = next(case for case in CASES if (case.part, case.label, case.n) == ("found", "rho 0.3", 1000))
+    n, d, k = case.shape
+    subsets, joined = SubsetFamily(d, k), np.zeros(2, dtype=int)
+    for number in range(tables):
+        X, truth = case.sample(number)
+        how = Scoring.of(max_block_size=k, random_state=FIRST_SEED + number)
+        chance = how._chance(how._splits(X), subsets, k, n, None)
+        # The first kind of margins is that of columns each of another group, which are independent.
+        alone = replace(chance, margins=tuple(tuple(kinds[:1] for kinds in model) for model in chance.margins))
+        scored = by_model(X, k, FIRST_SEED + number)
+        for kind, charged in enumerate((alone, chance)):
+            partition = select_partition(best_scores(how._charged(scored, charged, n))).partition
+            joined[kind] += any(set(pair) < set(block) for pair in truth if len(pair) > 1 for block in partition)
+    print(f"{case.label}, N = {n:,}, {tables} tables: the true pair is joined by a stranger")
+    print(f"charged for independent columns alone: {joined[0]}; for groups of dependent columns too: {joined[1]}")
 
 
 # --- what the rows say -----------------------------------------------------------------------------------------
@@ -594,15 +643,20 @@ def wilson(share: float, count: int) -> Matrix:
     return np.array([middle - half, middle + half]) / (1 + z**2 / count)
 
 
+OTHERS = {"models": models, "strangers": strangers, "table": table, "figure": figure}
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["null", "found", "paper", "least", "table", "figure"])
+    parser.add_argument("part", choices=["null", "found", "paper", "least", *OTHERS])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--sizes", nargs="+", type=int, help="only tables with so many rows")
     parser.add_argument("--tables", type=int, help="at most so many tables of each case")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    if options.part in ("table", "figure"):
-        {"table": table, "figure": figure}[options.part]()
+    if options.part in OTHERS:
+        OTHERS[options.part]()
     else:
         run(options.part, options.methods, options.sizes, options.tables, options.workers)
+    if options.part == "least":
+        for n in dict.fromkeys(case.n for case in CASES if case.part == "least"):
+            print(f"{n:,} rows of five columns: the least correlation is {least_correlation_of(n):.2f}", flush=True)

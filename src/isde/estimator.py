@@ -35,33 +35,33 @@ class ISDE(StructureEstimator):
         Largest block allowed, the paper's k. Larger than the number of columns means all columns.
     marginal : str, estimator or list, default="copula+stack"
         How subsets are scored and blocks described. "copula+stack": subsets by dependence alone, on the copula scale,
-        where skew, heavy tails, far rows and units have no say; the blocks that are kept by stacks, of the data as they
-        are and of their normal scores. "copula": the same, blocks by their normal scores alone. On the data's own
-        scale: "kde" (Gaussian kernels, bandwidth by cross-validation, the paper's); "stack" (kernels of several
+        where skew, heavy tails, outliers and units have no influence; the blocks that are kept by stacks, of the data
+        as they are and of their normal scores. "copula": the same, blocks by their normal scores alone. On the data's
+        own scale: "kde" (Gaussian kernels, bandwidth by cross-validation, the paper's); "stack" (kernels of several
         bandwidths and Gaussian mixtures, combined by held-out likelihood); "kde+stack" (subsets by the first, blocks by
         the second); "gaussian", "gaussian-zero-mean" (as in the paper); or any estimator with `fit` and
         `score_samples`, cloned per subset. Of a list, each block takes the family that scores best.
     split : str, float, splitter or None, default=None
         Which rows fit the marginals and which score them; scores are averaged over splits. "structure" keeps
-        independent blocks apart, `ShuffleSplit(20, train_size=0.45)`; from 2,500 rows on it means "turned", as many for
-        less, `TurnedFolds(5, 4, train_size=0.45)`. "density" keeps weak dependence, `KFold(5, shuffle=True)`; "paper"
-        is the fastest, `ShuffleSplit(1, train_size=0.5)`. Or a share of rows to fit on, or any scikit-learn splitter
-        that needs neither y nor groups. None is "structure".
+        independent blocks apart, `ShuffleSplit(20, train_size=0.45)`; from 2,500 rows on it means "turned", twenty
+        splits that cost less, `TurnedFolds(5, 4, train_size=0.45)`. "density" keeps weak dependence, `KFold(5,
+        shuffle=True)`; "paper" is the fastest, `ShuffleSplit(1, train_size=0.5)`. Or a share of rows to fit on, or any
+        scikit-learn splitter that needs neither y nor groups. None is "structure".
     penalty : "bic", "slope" or None, default=None
         In place of a split, for families with a fixed number of parameters ("gaussian"): all rows are fitted and
-        scored, and each parameter has a price, log(n) / 2 or twice the one found by the slope heuristic.
+        scored, and each parameter is charged log(n) / 2, or twice what the slope heuristic finds.
     alpha : float, "auto" or None, default="auto"
-        Probability of any block among independent columns. What chance gives subsets is charged, so that a block that
-        passes is no chance (`subset_scores_.charges`). "auto" is 0.05 on the copula scale, and None elsewhere: nothing
-        is charged.
+        Probability of any block among independent columns. Subsets are charged for what chance would give them, and
+        blocks have to gain more (`subset_scores_.charges`). "auto" is 0.05 on the copula scale, and None elsewhere:
+        nothing is charged.
     bandwidths : sequence of float or None, default=None
         Grid for kernels on the rescaled data. None is the paper's 30 values from 0.01 to 1, growing by the same ratio
         where the best one is an end; a grid given is used as it is.
     cv : int, default=5
         Folds that choose a bandwidth, or the weights of a stack.
     max_split_rows : int or None, default=10_000
-        Of a table of more rows, a split has as many as one of a table of so many, drawn anew for each split: scoring
-        costs no more from there on, and every further row makes splits more different. None: no bound
+        A split of a table with more rows is as large as that of a table with so many, drawn anew for each split.
+        Beyond the bound scoring costs no more, and further rows make splits more different. None: no bound
         (docs/many_rows.md).
     scale : "minmax", "standard" or None, default="minmax"
         Rescaling of each column before anything else. Results are in the units of the data given, whatever it is.
@@ -76,8 +76,8 @@ class ISDE(StructureEstimator):
     search : "exhaustive" or "screened", default="exhaustive"
         Which subsets are scored. "exhaustive": all of at most `max_block_size` columns. "screened", where these are too
         many: all pairs, all triples (of more than 46 columns those that a first look chooses), and larger candidates
-        that pairs and triples connect which gain more than chance gives; the partition is proved to be the best of
-        those into scored blocks, and `subset_scores_` says how many subsets were not scored (`subsets.n_missing`).
+        connected by pairs and triples that gain more than chance gives. The partition is then proved to be the best
+        into scored blocks, and `subset_scores_.subsets.n_missing` is how many subsets were not scored.
     n_jobs : int or None, default=None
         Workers, as in joblib. The result does not depend on it, nor on scikit-learn's `working_memory`
         (`sklearn.config_context`), which bounds what scoring needs beyond data and results: 1,024 MiB unless set.
@@ -87,8 +87,8 @@ class ISDE(StructureEstimator):
         Above 0, progress goes to standard error.
     checkpoint : str, Path or None, default=None
         A folder that keeps scores as they come, and the model at the end (`isde.load`). The same call goes on from
-        there after a crash, a signal or a full disk; with a larger `max_block_size` or more splits it scores what is
-        new alone. Other data or parameters are refused.
+        there after a crash, a signal or a full disk; with a larger `max_block_size` or more splits it scores only what
+        is new. Other data or parameters are refused.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class ISDE(StructureEstimator):
     density_ : ProductDensity
         The fitted density.
     tied_ : tuple of str
-        Columns with many repeated values, which have no density: the blocks are right, log-densities say little.
+        Columns with many repeated values, which have no density: blocks can be trusted, log-densities mean little.
     bandwidths_ : ndarray
         Bandwidth of each block on the rescaled data; NaN where the family has none.
     rows_used_ : RowsUsed

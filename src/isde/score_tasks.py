@@ -25,14 +25,14 @@ SPLITS_KEPT = 4
 
 TUNED_SPLITS, TUNED_SHARE = 10, 0.2
 """Where there are so many splits, the first ones search for what all of them use, each by such a share of its rows: a
-tenth of what a search for every split would cost, and as many true blocks are found (experiments/shared_tuning.py).
-A single search by all rows costs no less, and its luck is not averaged out: of pairs with correlation 0.2 it found
-79 % in place of 88."""
+tenth of what a search for every split would cost, and as many true blocks are found (experiments/shared_tuning.py
+recovery). One search by all rows costs no less, but its luck is not averaged out: of weak pairs it finds 79 %, ten
+searches 83, those of every split's own 88 (experiments/shared_tuning.py searches)."""
 
 TUNED_FROM = 1000
 """Rows to fit on from which splits share their searches. With fewer rows a search costs little; and on the copula scale
-splits that decide by themselves whether a subset depends at all do not all err at once: chance then gives triples a
-third as much by kernels."""
+splits that decide by themselves whether a subset depends at all do not all err at once: chance then gives pairs a third
+as much by kernels (experiments/shared_tuning.py chance)."""
 
 TUNING_STEPS = 2
 """For how many scores a tuning task counts on the progress bar: with kernels it takes about as long."""

@@ -60,7 +60,7 @@ class TreeISDE(StructureEstimator):
     split, penalty, alpha, bandwidths, cv, max_split_rows, scale, max_fit_rows, max_centres
         As in `ISDE`.
     n_jobs, random_state, verbose, checkpoint
-        As in `ISDE`. What chance gives is charged to the same table, so that an edge that passes is no chance.
+        As in `ISDE`. Edges are charged for what chance would give them, and have to gain more.
     solver : "auto" or the name of a solver of trees, default="auto"
         How the tree is found. Where it is not proved to be the best one, `selection_.gap` says how far it can be from
         that, and a warning too.
