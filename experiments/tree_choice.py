@@ -13,7 +13,7 @@ standard error, by rows that had no say in the choice of this tree. `edges`: 50 
 their columns' scales; there the comparison is with the true tree, which is what the default finds in all of them
 (`trees.py edges`). Each finished fit is one row, and a run that was stopped goes on where it stopped. --seeds and
 --methods take a part of the work; a seed of all five takes some three minutes of one processor. The rows kept are of
---seeds 0 to 4 for mixtures of ranks, and of no stacks: `trees.py real` has these with densities of their own.
+--seeds 0 to 5 for mixtures of the data, and of no stacks: `trees.py real` has these with densities of their own.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def table() -> None:
     if rows:
         print(f"{DATA}: held-out log-density of {HELD_OUT_ROWS:,} rows, nats, +- standard error over seeds\n")
         own = {(row["method"], row["seed"]): row for row in rows}
-        others = ("above the mixture by", "median, above by", "above the default's tree by")
+        others = ("above the mixture by", "medians, above by", "above the default's tree by")
         head = ["tree by", "seeds", "mean", *others, "least z", "lowest row"]
         print_rows(head, [real_line(own, method) for method in METHODS if any(m == method for m, _ in own)])
     rows = read(RESULTS / "tree_choice_edges.csv")
