@@ -251,7 +251,7 @@ def test_columns_without_a_density_are_refused_by_name(X):
 def test_a_singular_gaussian_block_is_refused_with_a_way_out(X):
     X[:, 2] = 2 * X[:, 0]
     with (
-        pytest.warns(ISDEWarning, match="Each of 'x0' and 'x2' follows from the other"),
+        pytest.warns(ISDEWarning, match="'x0' and 'x2' order the rows alike"),
         pytest.raises(InputError, match="block of 2 columns over 150 rows is singular"),
     ):
         fit_blocks(X, [(0, 2), (1,)], "gaussian")
