@@ -103,6 +103,11 @@ def test_rows_of_score_are_json_where_that_is_asked_for(run, data):
     assert [",".join(map(repr, row)) for row in found["rows"]] == as_csv[1:]
 
 
+def test_one_of_a_kind_is_no_plural(data):
+    shown = call("fit", data, "--columns", "x", "--marginal", "gaussian", "--jobs", 1, "--quiet").stdout
+    assert shown.startswith("1 block of 1 column (largest allowed 1, 1 subset scored, ")
+
+
 def test_what_is_printed_is_utf8_whatever_the_locale(tmp_path, rng):
     path = write_csv(tmp_path / "data.csv", rng.normal(size=(60, 2)), names=["größe", "😀"])
     run = tmp_path / "run"

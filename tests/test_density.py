@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal, norm
 
 import oracles
 from isde import ISDE, fit_blocks
-from isde.errors import InputError
+from isde.errors import InputError, ISDEWarning
 from isde.marginals import MARGINAL_NAMES
 from oracles import QUADRATURE, ROUNDING, monte_carlo
 
@@ -250,7 +250,10 @@ def test_columns_without_a_density_are_refused_by_name(X):
 
 def test_a_singular_gaussian_block_is_refused_with_a_way_out(X):
     X[:, 2] = 2 * X[:, 0]
-    with pytest.raises(InputError, match="block of 2 columns over 150 rows is singular"):
+    with (
+        pytest.warns(ISDEWarning, match="'x0' and 'x2' order the rows alike"),
+        pytest.raises(InputError, match="block of 2 columns over 150 rows is singular"),
+    ):
         fit_blocks(X, [(0, 2), (1,)], "gaussian")
 
 

@@ -44,6 +44,7 @@ def test_the_families_of_an_estimator_are_those_of_its_blocks(rng):
     assert [block.kind for block in model.density_.blocks] == ["kde", "gaussian"]
 
 
+@pytest.mark.filterwarnings("ignore:.* order the rows alike:isde.errors.ISDEWarning")
 def test_a_family_that_fails_on_a_block_is_not_taken(rng):
     X = rng.normal(size=(60, 1)) * [1.0, 2.0]
     with pytest.raises(InputError, match="singular"):

@@ -88,6 +88,10 @@ def close(Z, apart):
     return np.column_stack([Z[:, 0], Z[:, 0] + apart * Z[:, 1]])
 
 
+ALIKE = pytest.mark.filterwarnings("ignore:.* order the rows alike:isde.errors.ISDEWarning")
+
+
+@ALIKE
 @pytest.mark.parametrize("apart", [0.03, 1e-3])
 @pytest.mark.parametrize("family", ["gaussian", "mixture", "stack", "copula+stack"])
 def test_so_they_have_where_columns_are_close_to_each_other(family, apart):
@@ -96,6 +100,7 @@ def test_so_they_have_where_columns_are_close_to_each_other(family, apart):
     assert worst_error(fitted(family, close(rows_of(40), apart)), rows) < DIGITS
 
 
+@ALIKE
 @pytest.mark.parametrize("apart", [1e-4, 1e-5])
 def test_closer_ones_lose_the_digits_of_rescaled_values(apart):
     """A value on [0, 1] is off by 1e-16, of which the narrowest direction is a part."""

@@ -299,7 +299,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     what = several(len(summary["cliques"]), "clique") if is_tree else several(len(summary["blocks"]), "block")
     echo(
         f"{what} of {several(summary['n_columns'], 'column')} (largest allowed {summary['max_block_size']}, "
-        f"{summary['n_subsets']:,} subsets scored, marginal {summary['marginal']})"
+        f"{several(summary['n_subsets'], 'subset')} scored, marginal {summary['marginal']})"
     )
     for line in tree_lines(summary) if is_tree else _block_lines(summary):
         echo(line)

@@ -225,12 +225,12 @@ def _warn_duplicates(X: Matrix, names: Sequence[str]) -> None:
     for c in range(X.shape[1]):
         twin = copies.setdefault(np.ascontiguousarray(X[:, c]).tobytes(), c)
         if twin != c:
-            what = f"{names[twin]!r} and {names[c]!r} are the same column"
+            what = f"{names[twin]!r} and {names[c]!r} are the same column: their"
         elif (twin := _first_in_order(orders, X, c)) != c:
-            what = f"Each of {names[twin]!r} and {names[c]!r} follows from the other"
+            what = f"{names[twin]!r} and {names[c]!r} order the rows alike: if each follows from the other, their"
         else:
             continue
-        warn(f"{what}: their joint density is degenerate; leave one out.")
+        warn(f"{what} joint density is degenerate; leave one out.")
 
 
 def _first_in_order(orders: dict[bytes, int], X: Matrix, c: int) -> int:
