@@ -195,6 +195,17 @@ def test_stability_is_that_of_the_model(run):
     assert found["blocks"][0]["p_value"] == expected.block_p_values[0]
 
 
+@pytest.mark.filterwarnings("always:These are other rows")
+def test_stability_of_other_rows_is_said_to_be_that(run, tmp_path):
+    folder, _ = run
+    header, *lines = (folder / "data.csv").read_text().splitlines()
+    (tmp_path / "fewer.csv").write_text("\n".join([header, *lines[1:]]) + "\n")
+    for data, said in ((folder / "data.csv", False), (tmp_path / "fewer.csv", True)):
+        told = call("stability", folder / "run", data, "-n", 2, "--null", 0, "--jobs", 1, "--quiet")
+        assert told.exit_code == 0
+        assert ("other rows than those" in told.stderr) is said
+
+
 def test_few_independent_rows_are_not_said_to_show_weak_correlation(rng):
     """No pair gains by the models of correlation there: what is said must be what these are charged all the same."""
     model = ISDE(2, split="paper", random_state=0).fit(rng.normal(size=(30, 3)))

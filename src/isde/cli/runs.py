@@ -23,8 +23,9 @@ from isde.data.readers.request import source_name
 from isde.data.table import Table, columns_of_model
 from isde.data.words import in_braces, join_names, several
 from isde.density_estimator import SCORES_FILE
-from isde.errors import CheckpointError, InputError, ISDEError, ResourceError
+from isde.errors import CheckpointError, InputError, ISDEError, ResourceError, warn
 from isde.files import check_room, whole_file, whole_folder
+from isde.fit_record import fingerprint
 from isde.inspection import HeldOut, best_partition, held_out, least_correlation, notes, runner_up
 from isde.inspection.sentences import FEW_ROWS_CORRELATION
 from isde.marginals.bounds import RowsUsed
@@ -175,6 +176,16 @@ def read_summary(run: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}): fit again, or give the model file alone.") from None
     return found if isinstance(found, dict) else {}
+
+
+def warn_other_rows(run: str, table: Table) -> None:
+    """Warn where a table is not the one that a run was fitted on, as far as the run remembers."""
+    fitted = (read_summary(run).get("fit") or {}).get("fingerprint")
+    if fitted not in (None, fingerprint(table.X, table.names)):
+        warn(
+            f"These are other rows than those {run} was fitted on: what follows is about how its blocks stand in them. "
+            "For how sure the blocks are, give the file that was fitted."
+        )
 
 
 def held_out_of(model: StructureEstimator, X: Any) -> dict[str, Any] | None:

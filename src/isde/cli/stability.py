@@ -54,12 +54,13 @@ def command(
     quiet: bool,
 ) -> None:
     """How sure the blocks or edges in RUN are: the same analysis on random parts of DATA, the rows it was fitted on."""
-    from isde.cli.runs import load_model, read_for
+    from isde.cli.runs import load_model, read_for, warn_other_rows
     from isde.tree_stability import TreeStability
 
     verbose = 0 if quiet else 1
     model = load_model(run).set_params(n_jobs=jobs, verbose=verbose)
     table = read_for(model, data, **reading, verbose=verbose)
+    warn_other_rows(run, table)
     found = model.stability(table, resamples, n_null=null, share=share, random_state=seed)
     if as_json:
         print_json(_tree_as_json(found) if isinstance(found, TreeStability) else _as_json(found))
