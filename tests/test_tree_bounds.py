@@ -335,6 +335,25 @@ def test_prices_of_a_descent_prove_what_it_says(data, d, k, seed, kind):
     assert ((point >= 0) & (point <= 1)).all()
 
 
+def test_prices_of_a_moment_stay_where_the_descent_goes_on():
+    subsets, weights, open_ = opened(6, 4, 1, "normal")
+    open_[:] = True
+    descent = Descent(subsets, Facets(subsets), weights, open_)
+    columns = tuple(range(6))
+    descent.add([Cut((), columns, columns[:n]) for n in (1, 2, 3)], np.full(3, 0.1))
+    descent.run(30)
+    then, (cuts, prices) = descent.prices, descent.priced
+    open_[subsets.index((0, 1, 2, 3)) - 6 :] = False
+    descent.keep(open_)
+    descent.run(30)
+    descent.settle()
+    later, later_prices = then.named()
+    assert later == cuts
+    assert later_prices.tolist() == prices.tolist()
+    assert len(prices) > 3
+    assert descent.priced[1].tolist() != prices.tolist()
+
+
 @given(st.data(), st.integers(3, 5), st.integers(2, 4), seeds, st.integers(1, 6))
 def test_a_descent_takes_the_steps_of_matrices(data, d, k, seed, n_steps):
     subsets, weights, open_ = opened(d, k, seed, "normal")

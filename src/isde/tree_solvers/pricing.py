@@ -24,7 +24,7 @@ class Facets:
 
     def __init__(self, subsets: SubsetFamily) -> None:
         d = subsets.n_columns
-        self._subsets = subsets
+        self._subsets, self._members = subsets, subsets.padded_members(np.arange(d, len(subsets)))
         self.places = np.full((len(subsets) - d, subsets.max_size), -1, dtype=np.int64)
         for size in range(3, subsets.max_size + 1):
             here = subsets.of_size(size)
@@ -49,7 +49,7 @@ class Facets:
 
     def cut(self, place: int, left_out: int) -> Cut:
         """A set is complete only if it is without one of its columns."""
-        members = self._subsets[place + self._subsets.n_columns]
+        members = [column for column in self._members[place].tolist() if column >= 0]
         held = members[left_out]
         *base, other = (column for column in members if column != held)
         return Cut(tuple(base), (min(other, held), max(other, held)), (held,))

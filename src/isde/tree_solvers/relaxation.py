@@ -65,8 +65,9 @@ STEPS_PER_ROUND, CUTS_UNTIL = 150, 0.9
 """Of a descent, between one search for cuts and the next; and of the seconds, after which it looks for no more: steps
 bring more then."""
 
-DEEP, SHALLOW, LOWER = 0.02, 0.001, 0.8
-"""By which a cut is passed at first, and at last, to be worth a row there; where few are, this much of it is enough."""
+DEEP, SHALLOW, LOWER, ENOUGH = 0.02, 0.001, 0.8, 400
+"""By which a cut is passed at first, and at last, to be worth a row there; where fewer than so many are, this much of
+it will do: a shallow cut speaks of few sets, and costs steps little."""
 
 FAINT, MOST_LOOKED_AT = 5e-4, 3000
 """Of a set, that counts as nothing when cuts are looked for there: steps leave a little of many. Of more sets than
@@ -75,8 +76,8 @@ these, those that the point has least of count as nothing, too."""
 PATIENCE, SLOW = 12, 0.9
 """A gap that so many solutions leave above such a share of what it was is left to branching."""
 
-ROUNDS_PER_TREE = 4
-"""A tree near the solution is looked for as often as this."""
+ROUNDS_PER_TREE, ROUNDS_OF_STEPS_PER_TREE = 4, 16
+"""A tree near the solution is looked for as often as this, and in a descent."""
 
 WORTHWHILE = 0.1
 """Of the sets, that a known tree must rule out before the program is made smaller."""
@@ -266,7 +267,7 @@ class _Search:
         """Bring the bound of a node down by steps, until few sets are open."""
         descent = Descent(self.subsets, self.facets, self.weights, node.open_)
         descent.add(node.cuts, node.prices)
-        least, lowest, best = DEEP, inf, descent.priced
+        least, lowest, best = DEEP, inf, descent.prices
         while not self._is_over and node.open_.sum() > MOST_SETS_AT_ONCE and node.bound > self._high_enough:
             descent.run(STEPS_PER_ROUND)
             descent.settle()
@@ -274,8 +275,8 @@ class _Search:
             point = descent.point
             bound = self._alone + descent.bound()
             if bound < lowest:
-                lowest, best = bound, descent.priced
-            self._look_for_tree(point)
+                lowest, best = bound, descent.prices
+            self._look_for_tree(point, ROUNDS_OF_STEPS_PER_TREE)
             if (bound + np.minimum(descent.left(), 0.0) < self.weight).sum() > WORTHWHILE * node.open_.sum():
                 self._note(node, *descent.priced)
                 descent.keep(node.open_)
@@ -285,9 +286,9 @@ class _Search:
             found = self._passed(_cleared(point), least)
             new = descent.passed(found, least)
             descent.add(new, np.zeros(len(new)))
-            least = max(SHALLOW, LOWER * least) if len(new) < FEW else least
-        self._note(node, *best)
-        node.cuts, node.prices = best
+            least = max(SHALLOW, LOWER * least) if len(new) < ENOUGH else least
+        node.cuts, node.prices = best.named()
+        self._note(node, node.cuts, node.prices)
 
     def _solve(self, node: _Node) -> None:
         """Add cuts and sets to the linear program of a node until it proves enough, or neither is found."""
@@ -304,7 +305,7 @@ class _Search:
             self.rounds += 1
             cuts, prices, point = list(program.cuts), new_prices, self._point(program.sets, values)
             solved = self._in_nats(program.sets, values)
-            self._look_for_tree(point)
+            self._look_for_tree(point, ROUNDS_PER_TREE)
             if self._is_over:
                 break
             is_low = solved <= self.weight + self._tolerance / 2
@@ -427,10 +428,10 @@ class _Search:
         point[[self.subsets.index(one) for one in self._complete(self.edges)]] = 1.0
         return point
 
-    def _look_for_tree(self, point: Floats) -> None:
+    def _look_for_tree(self, point: Floats, every: int) -> None:
         """The point itself where it is nearly whole, and now and then a tree near it."""
         self.consider([(int(a), int(b)) for a, b in self.subsets.members(2)[point[self._pairs] > 0.5]])
-        if self.rounds % ROUNDS_PER_TREE == 0:
+        if self.rounds % every == 0:
             self.consider(self._improve(near(self.subsets, self.weights, point), point, self.rounds))
 
     def _most_split(self, point: Floats) -> Edge | None:
