@@ -284,7 +284,7 @@ def test_what_is_no_density_estimator_is_refused(wrong):
 
 
 def test_one_fold_is_too_few():
-    with pytest.raises(ValueError, match="cv=1 must be at least 2"):
+    with pytest.raises(ValueError, match="cv=1 must be a whole number of at least 2 folds"):
         resolve_marginal("kde", cv=1)
 
 
@@ -292,7 +292,7 @@ def test_one_fold_is_too_few():
     ("X_fit", "X_score", "complaint"),
     [
         (np.ones((3, 2)), np.ones((3, 1)), "X_fit has 2 columns, X_score has 1"),
-        (np.ones(3), np.ones((3, 1)), "Expected 2D array, got 1D"),
+        (np.ones(3), np.ones((3, 1)), "A table has two dimensions, and this array has one"),
         (np.ones((3, 1)), np.empty((0, 1)), "0 sample"),
         (np.array([[1.0], [np.nan]]), np.ones((3, 1)), "NaN or infinite .inf. values in 'x0'"),
     ],

@@ -33,7 +33,7 @@ COMMANDS = {
     "partitions": "The best and worst partitions of a run, also under constraints.",
     "stability": "How sure the blocks of a run are, by random parts of its rows.",
     "compare": "Compare density estimators on the same rows of a table.",
-    "reproduce": "Run a table or figure of the paper, with the published numbers beside.",
+    "reproduce": "Run a table or figure of the paper, beside the published one.",
     "report": "One HTML page on a run, to send to a colleague.",
     "info": "What a run found: blocks, gains, proof.",
     "graph": "The graph of a run, for other programs or as a figure.",

@@ -71,9 +71,6 @@ def resolve_marginal(marginal: Any, *, bandwidths: Sequence[float] | None = None
     """The family meant by a name, by an estimator with `fit` and `score_samples`, by a list of these, or by itself."""
     from isde.marginals.marginal import Marginal
 
-    if isinstance(marginal, type):
-        name = marginal.__name__
-        raise TypeError(f"marginal={name} is a class: pass an estimator made by it, such as {name}().")
     if isinstance(marginal, str):
         return _named(marginal, bandwidths, cv)
     if isinstance(marginal, Marginal):
@@ -81,6 +78,9 @@ def resolve_marginal(marginal: Any, *, bandwidths: Sequence[float] | None = None
     if isinstance(marginal, list | tuple) and marginal:
         return _best_of([resolve_marginal(one, bandwidths=bandwidths, cv=cv) for one in marginal], marginal, cv)
     if hasattr(marginal, "fit") and hasattr(marginal, "score_samples"):
+        if isinstance(marginal, type):
+            name = marginal.__name__
+            raise TypeError(f"marginal={name} is a class: pass an estimator made by it, such as {name}().")
         foreign: Marginal = _imported("estimator:EstimatorMarginal")(marginal)
         return foreign
     raise TypeError(
