@@ -122,19 +122,22 @@ def _die_after(seconds: float) -> None:
 
 
 def _count_begun(path: str) -> None:
-    """A table of chance is one chunk of the store, and its own chunks are none."""
-    do, within, write = executors.frugally, threading.local(), os.write
+    """A table of chance is one chunk of the store; its own chunks are none, whichever threads they are shared by."""
+    do, write = executors.frugally, os.write
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    tables: list[Any] = []  # of chance, under way: nothing else is scored meanwhile
 
-    def count(*arguments: Any, **options: Any) -> Any:
-        if getattr(within, "a_chunk", False):
-            return do(*arguments, **options)
+    def count(score: Any, task: Any, *means: Any) -> Any:
+        if not isinstance(task, chance.DrawnTable):
+            if not tables:
+                write(handle, b".")
+            return do(score, task, *means)
         write(handle, b".")
-        within.a_chunk = True
+        tables.append(task)
         try:
-            return do(*arguments, **options)
+            return do(score, task, *means)
         finally:
-            within.a_chunk = False
+            tables.pop()
 
     executors.frugally = count
 
