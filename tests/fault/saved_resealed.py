@@ -109,7 +109,7 @@ def _changed(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     else:
         with np.errstate(over="ignore", invalid="ignore"):
             other = other * np.array(value, dtype=other.dtype)
-    return other
+    return np.asarray(other)  # a number times a number is no array
 
 
 def change_json(value: Any, rng: np.random.Generator) -> None:
