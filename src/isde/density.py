@@ -101,7 +101,7 @@ class DensityAlongTree(ABC):
     def _shared_densities(self) -> tuple[FittedBlock | None, ...]:
         """The density of what each clique shares, as its own density has it; None where that is nothing."""
         return tuple(
-            block.marginal(_places(clique, shared)) if shared else None
+            density_of_shared(block, clique, shared)
             for clique, shared, block in zip(self.tree.cliques, self.tree.shared, self.blocks, strict=True)
         )
 
@@ -121,9 +121,7 @@ class DensityAlongTree(ABC):
         for clique, shared, block, given in zip(
             self.tree.cliques, self.tree.shared, self.blocks, self._shared_densities, strict=True
         ):
-            log_density = block.score_samples(of_columns(U, clique), n_jobs)
-            if given is not None:
-                log_density = log_density - given.score_samples(of_columns(U, shared), n_jobs)
+            log_density = log_conditional(U, clique, block, shared, given, n_jobs)
             further = [column for column in clique if column not in shared]
             parts.append(log_density + self.scaling.log_jacobian[further].sum())
         return np.column_stack(parts)
@@ -316,6 +314,26 @@ class ProductDensity(DensityAlongTree):
         if given != partition:  # whose blocks would be taken for those of other columns
             raise ValueError("the blocks stand in another order than they were saved in")
         return Tree(partition, (NO_PARENT,) * len(partition))
+
+
+def density_of_shared(block: FittedBlock, clique: Subset, shared: Subset) -> FittedBlock | None:
+    """The density of some of a clique's columns as its own density has it; None where they are none."""
+    return block.marginal(_places(clique, shared)) if shared else None
+
+
+def log_conditional(
+    U: Matrix,
+    clique: Subset,
+    block: FittedBlock,
+    shared: Subset,
+    given: FittedBlock | None,  # density of what is shared
+    n_jobs: int | None,
+) -> Vector:
+    """Log-density of a clique's columns in scaled rows, given those that it shares."""
+    log_density = block.score_samples(of_columns(U, clique), n_jobs)
+    if given is not None:
+        log_density = log_density - given.score_samples(of_columns(U, shared), n_jobs)
+    return log_density
 
 
 def _places(clique: Sequence[int], columns: Sequence[int]) -> list[int]:

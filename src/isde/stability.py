@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -22,6 +23,8 @@ from isde.subsets import Subset
 
 Score = Callable[[Matrix, int], SubsetScores]
 """The score table of some rows; the seed draws its splits."""
+
+Found = TypeVar("Found")
 
 LISTED = 1000, 100, 10
 """Best partitions among which the simplest is looked for: the first of these numbers that can be told apart."""
@@ -101,15 +104,15 @@ class Parts:
         if not all(isinstance(number, int | np.integer) for number in (n, n_null)) or n < 2 or n_null < 0:
             raise ValueError(f"n={n} and n_null={n_null}: at least 2 resamples, and not less than 0 without structure.")
 
-    def tables(self, score: Score, X: Matrix) -> Iterator[SubsetScores]:
-        """The tables of the `n` parts, then those of the `n_null` without structure."""
+    def each(self, analyse: Callable[[Matrix, int], Found], X: Matrix) -> Iterator[Found]:
+        """What is found in the `n` parts, then in the `n_null` without structure; of each, the rows and a seed."""
         rows, rng = self.rows_of(len(X)), check_random_state(self.random_state)
         with progress_bar(self.n + self.n_null, "Resampling", show=self.verbose > 0) as advance:
             for number in range(self.n + self.n_null):
                 part = X[rng.permutation(len(X))[:rows]]
                 if number >= self.n:
                     part = np.column_stack([rng.permutation(column) for column in part.T])
-                yield score(part, rng.randint(2**31 - 1))
+                yield analyse(part, rng.randint(2**31 - 1))
                 advance(1)
 
     def rows_of(self, n_rows: int) -> int:
@@ -122,7 +125,7 @@ class Parts:
 
 def assess(score: Score, X: Matrix, scores: SubsetScores, partition: Partition, parts: Parts) -> Stability:
     """Resample rows without replacement, select again, and compare with rows whose columns are permuted apart."""
-    tables = parts.tables(score, X)
+    tables = parts.each(score, X)
     first = next(tables)  # wrong parameters are refused before the search for candidates
     candidates = _near_best(scores, partition)
     blocks = sorted({block for candidate in candidates for block in candidate})

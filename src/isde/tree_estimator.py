@@ -14,15 +14,19 @@ from isde.archive import Arrays
 from isde.arrays import Matrix
 from isde.callbacks import heard_by_callbacks
 from isde.data.words import several
+from isde.density import Scaling
 from isde.density_estimator import kept_in_run
 from isde.errors import warn
 from isde.fit_record import recorded
 from isde.marginals import DEFAULT_MARGINAL
 from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS, MAX_SPLIT_ROWS
+from isde.marginals.marginal import BlockFitter, FittedBlock, fit_shuffled
 from isde.partitions import RandomState
+from isde.rearranging import Arranged, Rearrangement, rearranged
 from isde.scores import SubsetScores
 from isde.scoring import Scoring
-from isde.splits import shuffled
+from isde.solvers.registry import AUTO
+from isde.splits import rows_at_most, shuffled
 from isde.stability import Parts
 from isde.structure_estimator import StructureEstimator
 from isde.subsets import Subset
@@ -30,7 +34,10 @@ from isde.tree_density import TreeDensity, check_has_marginals, fit_cliques
 from isde.tree_selection import TreeSelection
 from isde.tree_solvers import certify_tree_again, check_tree_solver, select_tree
 from isde.tree_stability import TreeStability, assess_tree
-from isde.trees import Edge
+from isde.trees import Edge, Tree
+
+PROVED_AT_ONCE = 16
+"""Columns, at most, of a table whose best tree is found exactly in seconds."""
 
 LOOKED_AT = 1000
 """Rows by which the density is compared with the table."""
@@ -80,9 +87,13 @@ class TreeISDE(StructureEstimator):
     clique_names_, block_names_ : tuple of tuples of str
         Cliques and connected components by name.
     subset_scores_ : SubsetScores
-        The score of every subset, in the units of the data.
+        The score of every subset, in the units of the data; of columns that were rearranged, by stacks.
     selection_ : TreeSelection
         Tree, score, and the bound that no tree passes.
+    rearrangements_ : tuple of Rearrangement, or None
+        Of each component with more columns than a clique may have, whether its tree was rearranged by stacks
+        (`isde.rearranging`), and by how much that is better on rows that had no say in it. None of a table that was
+        given, and without charges for chance: there the tree is that of the table.
     density_ : TreeDensity
         The fitted density.
     tied_ : tuple of str
@@ -105,6 +116,7 @@ class TreeISDE(StructureEstimator):
     archive_kind = "tree"
     density_type = TreeDensity
     density_: TreeDensity
+    rearrangements_: tuple[Rearrangement, ...] | None
 
     def __init__(
         self,
@@ -153,7 +165,15 @@ class TreeISDE(StructureEstimator):
         nothing is scored again: the tree is selected from the table.
         """
         X, scaling, scoring = self._score_rows(X, subset_scores)
-        self.selection_ = select_tree(self.subset_scores_, solver=self.solver)
+        if subset_scores is None and scoring.alpha is not None:
+            found = self._arranged(X, self.subset_scores_, scoring.marginal, scaling, self.verbose)
+            self.subset_scores_, self.selection_, self.rearrangements_ = (
+                found.scores,
+                found.selection,
+                found.rearrangements,
+            )
+        else:
+            self.selection_, self.rearrangements_ = self._select(self.subset_scores_), None
         self.partition_ = self.selection_.components
         self._warn_no_density("tree", self.selection_.score, self.cliques_)
         self._warn_unproved()
@@ -164,6 +184,34 @@ class TreeISDE(StructureEstimator):
         if subset_scores is None:
             self._warn_larger_blocks(scoring, X, self.cliques_, margin_over_trees)
         return self
+
+    def _select(self, scores: SubsetScores) -> TreeSelection:
+        return select_tree(scores, solver=self.solver)
+
+    def _sketch(self, scores: SubsetScores) -> TreeSelection:
+        """A good tree, where a proof would take long."""
+        quick = self.solver != AUTO or scores.n_columns <= PROVED_AT_ONCE
+        return self._select(scores) if quick else select_tree(scores, solver="annealing")
+
+    def _arranged(
+        self, X: Matrix, scores: SubsetScores, marginal: BlockFitter, scaling: Scaling, verbose: int = 0
+    ) -> Arranged:
+        """The best tree of a table, or a rearranged one whose density is better."""
+
+        def fit(rows: Matrix, cliques: Sequence[Subset]) -> Sequence[FittedBlock]:
+            return fit_shuffled(marginal, rows, cliques, n_jobs=self.n_jobs, bounds=self._bounds())
+
+        return rearranged(
+            X,
+            scores,
+            self._select,
+            self._sketch,
+            fit,
+            scaling,
+            most_rows=rows_at_most(len(X), self.max_split_rows),
+            n_jobs=self.n_jobs,
+            verbose=verbose,
+        )
 
     def _check_solver(self) -> None:
         check_tree_solver(self.solver)
@@ -201,9 +249,17 @@ class TreeISDE(StructureEstimator):
         which leaves no structure: edges found there are chance.
         """
         score, rows, table = self._parts_of(X)
-        return assess_tree(
-            score, rows, table, self.selection_.tree, Parts(n, n_null, share, random_state, self.verbose)
-        )
+        marginal = self._scoring().marginal
+
+        def analyse(part: Matrix, seed: int) -> tuple[SubsetScores, Tree]:
+            scores = score(part, seed)
+            if self.rearrangements_ is None:
+                return scores, self._select(scores).tree
+            found = self._arranged(part, scores, marginal, self.density_.scaling)
+            return found.scores, found.selection.tree
+
+        parts = Parts(n, n_null, share, random_state, self.verbose)
+        return assess_tree(analyse, rows, table.names, self.selection_.tree, parts)
 
     def score_blocks(self, X: Any) -> Matrix:
         """Log-density of each row in each clique, shape (n rows, n cliques); adds up to `score_samples`.
@@ -245,7 +301,9 @@ class TreeISDE(StructureEstimator):
 
     def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
         header, arrays = super()._extra_to_archive()
-        return header | {"selection": self.selection_.to_archive()}, arrays
+        found = self.rearrangements_
+        saved = None if found is None else [one.to_json() for one in found]
+        return header | {"selection": self.selection_.to_archive(), "rearrangements": saved}, arrays
 
     def _extra_from_archive(self, header: Mapping[str, Any], arrays: Arrays) -> None:
         super()._extra_from_archive(header, arrays)
@@ -254,6 +312,8 @@ class TreeISDE(StructureEstimator):
             raise ValueError("the tree selected is another one than that of the density")
         self.selection_ = certify_tree_again(self.subset_scores_, saved)
         self.partition_ = self.selection_.components
+        found = header.get("rearrangements")  # files of earlier versions have none
+        self.rearrangements_ = None if found is None else tuple(map(Rearrangement.from_json, found))
 
 
 def margin_over_trees(scores: SubsetScores) -> float:

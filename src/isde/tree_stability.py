@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -11,10 +12,12 @@ import numpy as np
 from isde.arrays import FrozenArrays, Matrix, Vector
 from isde.data.words import in_braces
 from isde.scores import SubsetScores
-from isde.stability import Parts, Score, together
+from isde.stability import Parts, together
 from isde.tree_gains import edge_gains, largest_edge_gain
-from isde.tree_solvers import select_tree
 from isde.trees import Tree
+
+Analyse = Callable[[Matrix, int], tuple[SubsetScores, Tree]]
+"""The table of some rows, and the tree found; the seed draws the splits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +75,18 @@ class TreeStability(FrozenArrays):
         return "\n".join(lines)
 
 
-def assess_tree(score: Score, X: Matrix, scores: SubsetScores, tree: Tree, parts: Parts) -> TreeStability:
-    """Resample rows without replacement, select again, and compare with rows whose columns are permuted apart."""
-    tables = parts.tables(score, X)
+def assess_tree(analyse: Analyse, X: Matrix, names: Sequence[str], tree: Tree, parts: Parts) -> TreeStability:
+    """Resample rows without replacement, analyse again, and compare with rows whose columns are permuted apart."""
+    found = parts.each(analyse, X)
     selected: list[Tree] = []
     gains = []
-    for table in islice(tables, parts.n):
-        selected.append(select_tree(table).tree)
+    for table, met in islice(found, parts.n):
+        selected.append(met)
         gains.append([0.0 if np.isnan(one.gain) else one.gain for one in edge_gains(table, tree)])
-    noise = [largest_edge_gain(table, select_tree(table).tree) for table in tables]
+    noise = [largest_edge_gain(table, met) for table, met in found]
     return TreeStability(
         tree,
-        scores.names,
+        tuple(names),
         together([met.cliques for met in selected], X.shape[1]),
         [(met, count / parts.n) for met, count in Counter(selected).most_common()],
         np.array(gains).reshape(parts.n, len(tree.edges)),

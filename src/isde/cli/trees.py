@@ -11,6 +11,7 @@ from isde.tree_gains import in_words
 from isde.trees import NO_PARENT
 
 if TYPE_CHECKING:
+    from isde.rearranging import Rearrangement
     from isde.structure_estimator import StructureEstimator
     from isde.tree_estimator import TreeISDE
     from isde.tree_gains import EdgeGain
@@ -37,7 +38,14 @@ def tree_summary(model: TreeISDE) -> dict[str, Any]:
         "edges": edges_as_json(model),
         "components": [list(block) for block in model.block_names_],
         "independence": list(in_words(tree, names)),
+        "rearrangements": None
+        if model.rearrangements_ is None
+        else [_worth(one, names) for one in model.rearrangements_],
     }
+
+
+def _worth(found: Rearrangement, names: tuple[str, ...]) -> dict[str, Any]:
+    return found.to_json() | {"columns": [names[column] for column in found.columns]}
 
 
 def edges_as_json(model: StructureEstimator) -> list[dict[str, Any]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from isde.data.words import some
+from isde.data.words import in_braces, some
 from isde.scores import SubsetScores
 from isde.structure_estimator import StructureEstimator
+from isde.tree_estimator import TreeISDE
 
 FEW_ROWS_CORRELATION = 0.3
 """Where pairs of a lower correlation than this are mostly missed, rows are few."""
@@ -40,4 +43,16 @@ def notes(model: StructureEstimator) -> list[str]:
             f"The best bandwidth for {some(unsettled)} lies beyond the widest grid: repeated values or far outliers; "
             "leave the column out, transform it, or pass bandwidths=."
         )
-    return found
+    return [*found, *_rearranged(model)]
+
+
+def _rearranged(model: StructureEstimator) -> Iterator[str]:
+    """Of a tree: where its scores are by stacks, and why."""
+    for found in (model.rearrangements_ or ()) if isinstance(model, TreeISDE) else ():
+        if found.is_taken:
+            names = in_braces(model.subset_scores_.names[column] for column in found.columns)
+            yield (
+                f"The tree of {names} was rearranged by stacks, whose scores these are: its density is "
+                f"{found.gain:.3g} +- {found.error:.2g} nats a row above that of the tree before, on "
+                f"{found.n_rows:,} rows that had no say in it."
+            )
