@@ -34,8 +34,9 @@ BEYOND = 0.9
 PRICE = 0.06
 """What moves a price as much as a whole set moves the point, in weights of an edge that is worth having."""
 
-FORGOTTEN = 5
-"""A cut that has no price after so many runs of steps is left out."""
+FORGOTTEN, CHEAP = 5, 0.005
+"""A cut is left out that after so many runs of steps has no price, or less than this, in the same weights: steps that go
+beyond bring prices near to 0, never there."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ class Descent:
         return isinstance(cut, Cut) and bool(cut.base) and len(cut.columns) == 2 == len(cut.held) + 1
 
     def forget(self) -> None:
-        """Leave out cuts that have had no price for long."""
-        self._idle = np.where(self._prices > 0, 0, self._idle + 1)
+        """Leave out cuts that have had next to no price for long."""
+        self._idle = np.where(self._prices > CHEAP * self._scale / PRICE, 0, self._idle + 1)
         kept = np.flatnonzero(self._idle < FORGOTTEN)
         self.cuts = [self.cuts[number] for number in kept.tolist()]
         self._matrix, self._prices, self._idle = self._matrix[kept], self._prices[kept], self._idle[kept]
