@@ -357,7 +357,7 @@ def test_a_descent_takes_the_steps_of_matrices(data, d, k, seed, n_steps):
     descent.run(n_steps)
     rows = Sets(subsets, np.arange(d, len(subsets))).coefficients([*cuts, *pairs])
     limits = np.array([cut.limit for cut in [*cuts, *pairs]], dtype=np.float64)
-    sizes, scale = np.abs(rows), descent._scale
+    sizes, scale = np.abs(rows), descent.scale
     start = np.zeros(len(weights) - d), np.array([0.01] * len(cuts) + [0.0] * len(pairs))
     x, p = start
     for step in range(n_steps):

@@ -45,8 +45,9 @@ PASSED = (1e-3, 1e-5, 1e-7)
 WHOLE = 1e-6
 """A value this close to 0 or 1 is that."""
 
-MOST_SETS_AT_ONCE = 6000
-"""Where there are more, steps of `descent` come first, until their prices leave no more of them open."""
+FEW_SETS, MOST_SETS = 2500, 6000
+"""Steps of `descent` come first, until their prices leave so few sets open, or, where they get no further, no more than
+the second number: only then does the simplex method bring the bound down faster."""
 
 AHEAD, FEW = 0.3, 20
 """Cuts are looked for that a point on the way from those before to the solution passes: they go deeper. Where so few
@@ -60,12 +61,17 @@ DEEP, SHALLOW, LOWER, ENOUGH = 0.02, 0.001, 0.8, 400
 """By which a cut is passed at first, and at last, to be worth a row there; where fewer than so many are, this much of
 it will do: a shallow cut speaks of few sets, and costs steps little."""
 
+DEAR = 0.03
+"""Of what prices are measured by there, that of a cut which the simplex method starts with: steps leave ten thousand
+cheaper ones, and it finds those that it needs."""
+
 FAINT, MOST_LOOKED_AT = 5e-4, 3000
 """Of a set, that counts as nothing when cuts are looked for there: steps leave a little of many. Of more sets than
 these, those that the point has least of count as nothing, too."""
 
-PATIENCE, SLOW = 12, 0.9
-"""A gap that so many solutions leave above such a share of what it was is left to branching."""
+PATIENCE, SLOW, STUCK = 12, 0.9, 0.99
+"""A gap that so many solutions leave above such a share of what it was is left to branching; one that as many runs of
+steps leave above the other share, to the simplex method."""
 
 ROUNDS_PER_TREE, ROUNDS_OF_STEPS_PER_TREE = 4, 16
 """A tree near the solution is looked for as often as this, and in a descent."""
@@ -134,7 +140,7 @@ class _Node:
     open_: Mask
     complete: tuple[Edge, ...]
     cuts: list[AnyCut]  # to start with; in the end, those of the last linear program
-    prices: Floats = field(default_factory=lambda: np.empty(0))  # of the cuts, in the end
+    prices: Floats  # of the cuts
     proved: list[tuple[tuple[AnyCut, ...], Integers]] = field(
         default_factory=list
     )  # cuts and prices, one after another
@@ -196,13 +202,17 @@ class _Search:
         """Bound the trees that may gain most, again and again, until none can gain more than is known."""
         sizes = range(1, self.subsets.max_size)
         everything = tuple(range(self.subsets.n_columns))
-        first = _Node(self.ledger.allowed, (), [Cut((), everything, everything[:size]) for size in sizes])
+        cuts: list[AnyCut] = [Cut((), everything, everything[:size]) for size in sizes]
+        first = _Node(self.ledger.allowed, (), cuts, np.zeros(len(cuts)))
         if self.subsets.max_size == 1:
             self._note(first, [], np.empty(0))
             return first
         if not self.edges:
             self.consider(rounded(self.subsets, self.weights, np.zeros(len(self.subsets))))
-        self._tighten(first)
+        if first.open_.sum() > FEW_SETS:
+            self._descend(first)
+        if not (first.proved and (self._is_over or first.bound <= self._high_enough)):
+            self._solve(first)
         waiting, number = [(-first.bound, 0, first)], 0
         while waiting and not self._is_over and self.branches < self.limits.branches:
             _, _, node = heappop(waiting)
@@ -212,7 +222,7 @@ class _Search:
                 continue
             self.branches += 1
             for child in self._branched(node):
-                self._tighten(child)
+                self._solve(child)
                 number += 1
                 heappush(waiting, (-child.bound, number, child))
         return first
@@ -224,24 +234,20 @@ class _Search:
 
     def _branched(self, node: _Node) -> tuple[_Node, ...]:
         assert node.edge is not None
-        without = _Node(self.ledger.without(node.open_, node.edge), node.complete, node.cuts)
-        within = _Node(node.open_, (*node.complete, node.edge), node.cuts)
+        without = _Node(self.ledger.without(node.open_, node.edge), node.complete, node.cuts, node.prices)
+        within = _Node(node.open_, (*node.complete, node.edge), node.cuts, node.prices)
         node.rest = (without, within)
         return node.rest
 
-    def _tighten(self, node: _Node) -> None:
-        """Bound the trees of a node: of many sets by a descent first, of few by the simplex method."""
-        if node.open_.sum() > MOST_SETS_AT_ONCE:
-            self._descend(node)
-        if not node.proved or not (self._is_over or node.bound <= self._high_enough):
-            self._solve(node)
-
     def _descend(self, node: _Node) -> None:
-        """Bring the bound of a node down by steps, until few sets are open."""
+        """Bring the bound of a node down by steps, until few sets are open, or not many and steps get no further."""
         descent = Descent(self.subsets, self.facets, self.weights, node.open_)
         descent.add(node.cuts, node.prices)
         least, lowest, best = DEEP, inf, descent.prices
-        while not self._is_over and node.open_.sum() > MOST_SETS_AT_ONCE and node.bound > self._high_enough:
+        gaps: list[float] = []  # after each run of steps
+        while not self._is_over and node.open_.sum() > FEW_SETS and node.bound > self._high_enough:
+            if node.open_.sum() <= MOST_SETS and self._is_slow(gaps, STUCK):
+                break
             descent.run(STEPS_PER_ROUND)
             descent.settle()
             self.rounds += 1
@@ -249,6 +255,7 @@ class _Search:
             bound = self._alone + descent.bound()
             if bound < lowest:
                 lowest, best = bound, descent.prices
+            gaps.append(lowest - self.weight)
             self._look_for_tree(point, ROUNDS_OF_STEPS_PER_TREE)
             if (bound + np.minimum(descent.left(), 0.0) < self.weight).sum() > WORTHWHILE * node.open_.sum():
                 self._note(node, *descent.priced)
@@ -260,8 +267,9 @@ class _Search:
             new = descent.passed(found, least)
             descent.add(new, np.zeros(len(new)))
             least = max(SHALLOW, LOWER * least) if len(new) < ENOUGH else least
-        node.cuts, node.prices = best.named()
-        self._note(node, node.cuts, node.prices)
+        cuts, prices = best.named()
+        self._note(node, cuts, prices)
+        node.cuts = [cut for cut, price in zip(cuts, prices.tolist(), strict=True) if price > DEAR * descent.scale]
 
     def _solve(self, node: _Node) -> None:
         """Add cuts to the linear program of a node until it proves enough, or none is found."""
@@ -280,7 +288,8 @@ class _Search:
             gaps.append(solved - self.weight)
             if self._is_over or solved <= self.weight + self._tolerance / 2:
                 break
-            if self._is_slow(gaps) and self._most_split(point) is not None:
+            may_branch = self.branches < self.limits.branches and self._most_split(point) is not None
+            if may_branch and self._is_slow(gaps, SLOW):
                 break
             if (solved + left < self.weight).sum() > WORTHWHILE * len(values):
                 before = node.open_.sum()
@@ -293,8 +302,8 @@ class _Search:
             if len(new) < FEW:
                 center = point
                 new = program.passed(self._passed(point, thresholds[0]), values, thresholds[0])
+            program.forget_slack_rows(prices)
             if new:
-                program.forget_slack_rows(prices)
                 program.add(new)
             elif len(thresholds) == 1:
                 break
@@ -310,10 +319,9 @@ class _Search:
         classes = passed_classes(self.subsets, point, least, self.rounds)
         return [*cuts, *(cut for cut, _ in clutters), *(cut for cut, _ in classes)]
 
-    def _is_slow(self, gaps: Sequence[float]) -> bool:
-        """Whether telling trees apart by an edge does more than further cuts would."""
-        is_late = len(gaps) > PATIENCE and self.branches < self.limits.branches
-        return is_late and gaps[-1] > SLOW * gaps[-1 - PATIENCE]
+    def _is_slow(self, gaps: Sequence[float], share: float) -> bool:
+        """Whether the gap is hardly smaller than a while ago."""
+        return len(gaps) > PATIENCE and gaps[-1] > share * gaps[-1 - PATIENCE]
 
     def _program(self, node: _Node) -> LinearProgram:
         complete = np.zeros(len(node.open_), dtype=np.bool_)
