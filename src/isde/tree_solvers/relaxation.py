@@ -53,11 +53,11 @@ AHEAD, FEW = 0.3, 20
 """Cuts are looked for that a point on the way from those before to the solution passes: they go deeper. Where so few
 are found, that the solution itself passes."""
 
-STEPS_PER_ROUND, CUTS_UNTIL = 150, 0.9
+STEPS_PER_ROUND, CUTS_UNTIL = 220, 0.9
 """Of a descent, between one search for cuts and the next; and of the seconds, after which it looks for no more: steps
 bring more then."""
 
-DEEP, SHALLOW, LOWER, ENOUGH = 0.02, 0.001, 0.8, 400
+DEEP, SHALLOW, LOWER, ENOUGH = 0.02, 0.001, 0.8, 150
 """By which a cut is passed at first, and at last, to be worth a row there; where fewer than so many are, this much of
 it will do: a shallow cut speaks of few sets, and costs steps little."""
 
