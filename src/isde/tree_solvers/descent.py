@@ -1,4 +1,4 @@
-"""Prices that bring a bound down step by step, where a linear program has too many sets for the simplex method.
+"""Prices that bring a bound down step by step, where a linear program has many sets for the simplex method.
 
 Any prices prove a bound (`witness`), so that they need not be those of a solution. A step raises the prices of cuts
 that the point passes and moves the point towards sets whose weight is not paid for (primal-dual hybrid gradient,

@@ -246,7 +246,7 @@ class _Search:
         least, lowest, best = DEEP, inf, descent.prices
         gaps: list[float] = []  # after each run of steps
         while not self._is_over and node.open_.sum() > FEW_SETS and node.bound > self._high_enough:
-            if node.open_.sum() <= MOST_SETS and self._is_slow(gaps, STUCK):
+            if node.open_.sum() <= MOST_SETS and least <= SHALLOW and self._is_slow(gaps, STUCK):
                 break
             descent.run(STEPS_PER_ROUND)
             descent.settle()
