@@ -1,9 +1,10 @@
 """What no tree can gain: a linear program over complete sets, tightened by cuts, and by branching where it stays open.
 
 The variables are all sets of two to k columns, 1 where the set is complete in the tree's graph, weighed by
-`moebius_weights`. Cuts (`cuts`) that its solution passes are added and it is solved again: by steps (`descent`) as long as
-many sets are open, then by the simplex method. Sets that would bring a tree below one known are left out on the way. A solution in whole numbers is a tree, and no tree is better; where the
-solution stays split and no cut is found, trees without and with an edge are bounded by themselves.
+`moebius_weights`. Cuts (`cuts`) that its solution passes are added and it is solved again: by steps (`descent`) as long
+as many sets are open, then by the simplex method. Sets that would bring a tree below one that is known are left out on
+the way. A solution in whole numbers is a tree, and no tree is better; where the solution stays split and no cut is
+found, trees without and with an edge are bounded by themselves.
 
 HiGHS computes in floating point, and is not believed: the bound is what the prices of the cuts prove in integers
 (`witness`).
