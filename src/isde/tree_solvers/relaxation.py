@@ -141,7 +141,6 @@ class _Node:
     open_: Mask
     complete: tuple[Edge, ...]
     cuts: list[AnyCut]  # to start with; in the end, those of the last linear program
-    prices: Floats  # of the cuts
     proved: list[tuple[tuple[AnyCut, ...], Integers]] = field(
         default_factory=list
     )  # cuts and prices, one after another
@@ -204,7 +203,7 @@ class _Search:
         sizes = range(1, self.subsets.max_size)
         everything = tuple(range(self.subsets.n_columns))
         cuts: list[AnyCut] = [Cut((), everything, everything[:size]) for size in sizes]
-        first = _Node(self.ledger.allowed, (), cuts, np.zeros(len(cuts)))
+        first = _Node(self.ledger.allowed, (), cuts)
         if self.subsets.max_size == 1:
             self._note(first, [], np.empty(0))
             return first
@@ -235,15 +234,15 @@ class _Search:
 
     def _branched(self, node: _Node) -> tuple[_Node, ...]:
         assert node.edge is not None
-        without = _Node(self.ledger.without(node.open_, node.edge), node.complete, node.cuts, node.prices)
-        within = _Node(node.open_, (*node.complete, node.edge), node.cuts, node.prices)
+        without = _Node(self.ledger.without(node.open_, node.edge), node.complete, node.cuts)
+        within = _Node(node.open_, (*node.complete, node.edge), node.cuts)
         node.rest = (without, within)
         return node.rest
 
     def _descend(self, node: _Node) -> None:
         """Bring the bound of a node down by steps, until few sets are open, or not many and steps get no further."""
         descent = Descent(self.subsets, self.facets, self.weights, node.open_)
-        descent.add(node.cuts, node.prices)
+        descent.add(node.cuts, np.zeros(len(node.cuts)))
         least, lowest, best = DEEP, inf, descent.prices
         gaps: list[float] = []  # after each run of steps
         while not self._is_over and node.open_.sum() > FEW_SETS and node.bound > self._high_enough:
@@ -311,7 +310,7 @@ class _Search:
             else:
                 thresholds.pop(0)
         self._note(node, cuts, prices)
-        node.cuts, node.prices, node.edge = cuts, prices, self._most_split(point)
+        node.cuts, node.edge = cuts, self._most_split(point)
 
     def _passed(self, point: Floats, least: float) -> list[AnyCut]:
         """Cuts that a point passes, the deepest of them."""
