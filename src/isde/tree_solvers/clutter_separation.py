@@ -2,7 +2,8 @@
 
 A clutter is passed by the value of its one member, the largest, minus the sum of k(S) times the value of S. A column or
 pair that raises this most (or lowers it least) enters or leaves, one that has just moved rests, and the best clutter
-met is kept. What a set adds depends on which of its columns and pairs are members: bits, looked up in a table.
+met is kept. What a set adds depends on which of its columns and pairs are members: bits, looked up in a table. A step
+changes that of the sets which hold its column or pair, and of their columns and pairs only.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ def passed_clutters(subsets: SubsetFamily, point: Floats, least: float, seed: in
     starts = _starts(members, number, seed)
     n_elements, sizes = d + len(pairs), (members >= 0).sum(axis=1)
     inside, amounts = np.zeros((len(starts), n_elements), dtype=np.bool_), np.zeros(len(starts))
-    holders = _holders(members, number, n_elements, k)
+    elements = _elements(members, number, k)
+    holders = _holders(elements, n_elements)
     room = np.empty(n_elements, dtype=np.bool_), np.empty(len(sizes), dtype=np.int64), np.empty(n_elements, np.int64)
-    _search(*holders, sizes, point[support], d, *_tables(k), starts, STEPS, inside, amounts, *room)
+    found_in = inside, amounts, *room, np.empty(n_elements)
+    _search(*holders, elements, sizes, point[support], d, *_tables(k), starts, STEPS, *found_in)
     found: dict[Clutter, float] = {}
     for chosen, amount in zip(inside[amounts >= least], amounts[amounts >= least].tolist(), strict=True):
         columns = np.flatnonzero(chosen[:d])
@@ -71,25 +74,28 @@ def _starts(members: Integers, number: Integers, seed: int) -> Integers:
     return np.concatenate([rng.permutation(kind)[: STARTS // 2] for kind in kinds])
 
 
-def _holders(members: Integers, number: Integers, n_elements: int, k: int) -> tuple[Integers, Integers, Integers]:
-    """For each column and pair, where its list begins, and the sets that hold it, with its bit there."""
-    elements, sets, bits = [], [], []
+def _elements(members: Integers, number: Integers, k: int) -> Integers:
+    """The columns and pairs of each set by their bits there, -1 where there is none.
+
+    A set may be present where one of its pairs is not.
+    """
     sizes = (members >= 0).sum(axis=1)
+    elements = np.full((len(members), k * (k + 1) // 2), -1, dtype=np.int64)
     for size in range(2, k + 1):
         here = np.flatnonzero(sizes == size)
-        for place in range(size):
-            elements.append(members[here, place])
-            sets.append(here)
-            bits.append(np.full(len(here), 1 << place))
+        elements[here, :size] = members[here, :size]
         for bit, (i, j) in enumerate(combinations(range(size), 2), start=size):
-            elements.append(number[members[here, i], members[here, j]])
-            sets.append(here)
-            bits.append(np.full(len(here), 1 << bit))
-    element = np.concatenate(elements)
+            elements[here, bit] = number[members[here, i], members[here, j]]
+    return elements
+
+
+def _holders(elements: Integers, n_elements: int) -> tuple[Integers, Integers, Integers]:
+    """For each column and pair, where its list begins, and the sets that hold it, with its bit there."""
+    sets, places = np.nonzero(elements >= 0)
+    element = elements[sets, places]
     order = np.argsort(element, kind="stable")
-    order = order[element[order] >= 0]  # a set may be present where one of its pairs is not
     first = np.searchsorted(element[order], np.arange(n_elements + 1))
-    return first, np.concatenate(sets)[order], np.concatenate(bits)[order]
+    return first, sets[order], (1 << places[order]).astype(np.int64)
 
 
 @lru_cache(maxsize=4)
@@ -105,6 +111,7 @@ def _search(
     first: Integers,  # in: where each element's sets begin; columns come first, then pairs
     holding: Integers,  # in: the sets of each element
     bits: Integers,  # in: of the element in these
+    elements: Integers,  # in: of each set, by bit; -1 for a pair that is not present
     sizes: Integers,  # in: of the sets
     values: Floats,  # in: of the sets; the pairs come first
     d: int,  # in: columns
@@ -117,49 +124,58 @@ def _search(
     inside: NDArray[np.bool_],  # room: of each element, whether it is a member
     masks: Integers,  # room: members of each set
     resting: Integers,  # room: until which step each element rests
+    changes: Floats,  # room: what the sum of k(S) times the value changes by where an element enters or leaves
 ) -> None:
-    n_elements, n_sets = len(first) - 1, len(sizes)
+    n_elements, n_sets, width = len(first) - 1, len(sizes), elements.shape[1]
     for s in range(len(starts)):
+        for own in range(n_sets):
+            masks[own] = 0
         for e in range(n_elements):
             inside[e] = False
             resting[e] = -2
-        for own in range(n_sets):
-            masks[own] = 0
+            changes[e] = 0.0
+            for i in range(first[e], first[e + 1]):
+                changes[e] += values[holding[i]] * table[begins[sizes[holding[i]]] + bits[i]]
         n_columns, total, dearest, best = 0, 0.0, 0.0, -1.0
         for step in range(-2, steps):
-            moved, most, change = -1, -1e300, 0.0
+            moved, most = -1, -1e300
             if step < 0:
                 moved = starts[s, -1 - step]
                 if moved < 0:
                     continue
-            for e in range(n_elements):
-                if (step < 0 and e != moved) or resting[e] > step:
-                    continue
-                sign = -1 if inside[e] else 1
-                added = sign * (1.0 if e < d else 0.0)
-                for i in range(first[e], first[e + 1]):
-                    own = holding[i]
-                    begin = begins[sizes[own]]
-                    added += values[own] * (table[begin + (masks[own] ^ bits[i])] - table[begin + masks[own]])
-                right = dearest
-                if e < d:
-                    right = 1.0 if n_columns + sign > 0 else dearest
-                elif n_columns > 0:
-                    right = 1.0
-                elif sign > 0:
-                    right = max(dearest, values[e - d])
-                if right - total - added > most:
-                    most, moved, change = right - total - added, e, added
-            if moved < 0:
-                break
-            inside[moved] = not inside[moved]
-            total += change
-            if step >= 0:
+            else:
+                for e in range(n_elements):
+                    if resting[e] > step:
+                        continue
+                    added, right = changes[e], dearest
+                    if e < d:
+                        added += -1.0 if inside[e] else 1.0
+                        right = 1.0 if n_columns > 1 or not inside[e] else dearest
+                    elif n_columns > 0:
+                        right = 1.0
+                    elif not inside[e]:
+                        right = max(dearest, values[e - d])
+                    if right - total - added > most:
+                        most, moved = right - total - added, e
+                if moved < 0:
+                    break
                 resting[moved] = step + REST
+            total += changes[moved]
             if moved < d:
-                n_columns += 1 if inside[moved] else -1
+                total += -1.0 if inside[moved] else 1.0
+                n_columns += -1 if inside[moved] else 1
+            inside[moved] = not inside[moved]
             for i in range(first[moved], first[moved + 1]):
-                masks[holding[i]] ^= bits[i]
+                own = holding[i]
+                begin, before, after = begins[sizes[own]], masks[own], masks[own] ^ bits[i]
+                shift = table[begin + before] - table[begin + after]
+                for bit in range(width):
+                    e = elements[own, bit]
+                    if e >= 0:
+                        one = 1 << bit
+                        turn = table[begin + (after ^ one)] - table[begin + (before ^ one)]
+                        changes[e] += values[own] * (turn + shift)
+                masks[own] = after
             dearest = 0.0
             for e in range(d, n_elements):
                 if inside[e]:

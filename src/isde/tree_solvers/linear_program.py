@@ -1,4 +1,4 @@
-"""A linear program that grows by rows and columns: HiGHS goes on from its last solution, where SciPy starts again."""
+"""A linear program that grows by rows: HiGHS goes on from its last solution, where SciPy starts again."""
 
 from __future__ import annotations
 
@@ -64,24 +64,6 @@ class LinearProgram:
         rows, columns, coefficients = self.sets.entries(new)
         sums = np.bincount(rows, coefficients * values[columns], minlength=len(new))
         return [cut for cut, total in zip(new, sums.tolist(), strict=True) if total - cut.limit >= least / 2]
-
-    def enter(self, positions: NDArray[np.intp], weights: Floats) -> None:
-        """Let more sets be complete."""
-        entering = Sets(self._subsets, positions)
-        rows, columns, values = entering.entries(self.cuts)
-        order = np.argsort(columns, kind="stable")
-        rows, columns, values = rows[order], columns[order], values[order]
-        self._highs.addCols(
-            len(positions),
-            -weights / self._unit,
-            np.zeros(len(positions)),
-            np.ones(len(positions)),
-            len(rows),
-            np.searchsorted(columns, np.arange(len(positions))).astype(np.int32),
-            rows.astype(np.int32),
-            values.astype(np.float64),
-        )
-        self.sets = Sets(self._subsets, np.concatenate([self.sets.positions, positions]))
 
     def solve(self) -> tuple[Floats, Floats, Floats]:
         """The values of the sets, what is left of their weights after the cuts are paid, and the prices of the cuts."""

@@ -1,8 +1,8 @@
-"""Sets that are not in the linear program: paid for by their subsets, or told to enter.
+"""Sets whose weight is paid for by their subsets.
 
 A set is complete only if its subsets are (a cut for each of them). Where prices leave something of the weight of a set,
-and take more than its weight from a subset one column smaller, the price of such a cut moves the one to the other. Most
-sets can be paid for in this way, and need never enter.
+and take more than its weight from a subset one column smaller, the price of such a cut moves the one to the other. The
+bound becomes lower by it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Facets:
                 self.places[here.start - d : here.stop - d, left_out] = positions_within(subsets, size, kept) - d
 
     def pay(self, left: Integers, outside: Mask) -> tuple[list[Cut], Integers, Integers]:
-        """Cuts and prices that pay for sets outside the program, and what is lacking for each of the others.
+        """Cuts and prices that pay for some sets, and what is lacking for each of the others.
 
         `left` is what other prices leave of the weights; it becomes what all prices leave.
         """

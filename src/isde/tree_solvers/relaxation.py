@@ -1,9 +1,10 @@
 """What no tree can gain: a linear program over complete sets, tightened by cuts, and by branching where it stays open.
 
 The variables are all sets of two to k columns, 1 where the set is complete in the tree's graph, weighed by
-`moebius_weights`. Cuts (`cuts`) that its solution passes are added and it is solved again. Sets that would bring a tree
-below one that is known are left out on the way. A solution in whole numbers is a tree, and no tree is better; where the
-solution stays split and no cut is found, trees without and with an edge are bounded by themselves.
+`moebius_weights`. Cuts (`cuts`) that its solution passes are added and it is solved again: by steps (`descent`) as long
+as many sets are open, then by the simplex method. Sets that would bring a tree below one that is known are left out on
+the way. A solution in whole numbers is a tree, and no tree is better; where the solution stays split and no cut is
+found, trees without and with an edge are bounded by themselves.
 
 HiGHS computes in floating point, and is not believed: the bound is what the prices of the cuts prove in integers
 (`witness`).
@@ -21,7 +22,6 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from isde.arrays import FrozenArrays
 from isde.selection import PROOF_TOLERANCE
 from isde.subsets import Subset, SubsetFamily
 from isde.tree_solvers.class_separation import passed_classes
@@ -46,35 +46,33 @@ PASSED = (1e-3, 1e-5, 1e-7)
 WHOLE = 1e-6
 """A value this close to 0 or 1 is that."""
 
-MOST_SETS_AT_ONCE = 6000
-"""Where there are more, they enter the linear program as they are needed."""
-
-SETS_PER_ROUND = 1000
-ROUNDS_PER_PRICING = 5
-"""Sets that are not in the linear program are priced as often as this."""
+FEW_SETS, MOST_SETS = 2500, 6000
+"""Steps of `descent` come first, until their prices leave so few sets open, or, where they get no further, no more than
+the second number: only then does the simplex method bring the bound down faster."""
 
 AHEAD, FEW = 0.3, 20
 """Cuts are looked for that a point on the way from those before to the solution passes: they go deeper. Where so few
 are found, that the solution itself passes."""
 
-BY_SIMPLEX = 0.2
-"""Of the seconds, after which prices come from steps of `descent` while the linear program lacks sets: it is proved by
-then, or will not be."""
-
-STEPS_PER_ROUND, CUTS_UNTIL = 150, 0.9
+STEPS_PER_ROUND, CUTS_UNTIL = 220, 0.9
 """Of a descent, between one search for cuts and the next; and of the seconds, after which it looks for no more: steps
 bring more then."""
 
-DEEP, SHALLOW, LOWER, ENOUGH = 0.02, 0.001, 0.8, 400
+DEEP, SHALLOW, LOWER, ENOUGH = 0.02, 0.001, 0.8, 150
 """By which a cut is passed at first, and at last, to be worth a row there; where fewer than so many are, this much of
 it will do: a shallow cut speaks of few sets, and costs steps little."""
+
+DEAR = 0.03
+"""Of what prices are measured by there, that of a cut which the simplex method starts with: steps leave ten thousand
+cheaper ones, and it finds those that it needs."""
 
 FAINT, MOST_LOOKED_AT = 5e-4, 3000
 """Of a set, that counts as nothing when cuts are looked for there: steps leave a little of many. Of more sets than
 these, those that the point has least of count as nothing, too."""
 
-PATIENCE, SLOW = 12, 0.9
-"""A gap that so many solutions leave above such a share of what it was is left to branching."""
+PATIENCE, SLOW, STUCK = 12, 0.9, 0.99
+"""A gap that so many solutions leave above such a share of what it was is left to branching; one that as many runs of
+steps leave above the other share, to the simplex method."""
 
 ROUNDS_PER_TREE, ROUNDS_OF_STEPS_PER_TREE = 4, 16
 """A tree near the solution is looked for as often as this, and in a descent."""
@@ -143,8 +141,6 @@ class _Node:
     open_: Mask
     complete: tuple[Edge, ...]
     cuts: list[AnyCut]  # to start with; in the end, those of the last linear program
-    prices: Floats = field(default_factory=lambda: np.empty(0))  # of the cuts, in the end
-    lacks_sets: bool = False  # in the end, whether sets were lacking that may be complete
     proved: list[tuple[tuple[AnyCut, ...], Integers]] = field(
         default_factory=list
     )  # cuts and prices, one after another
@@ -161,16 +157,6 @@ class _Node:
         return step
 
 
-@dataclass(frozen=True)
-class _Priced(FrozenArrays):
-    """Prices, and what they prove for all sets, those that are not in the linear program among them."""
-
-    bound: int
-    cuts: list[AnyCut]
-    prices: Floats
-    entering: NDArray[np.intp]  # positions of sets that should be in it
-
-
 class _Search:
     def __init__(self, subsets: SubsetFamily, weights: Floats, limits: Limits, improve: Improve | None) -> None:
         self._improve = improve or (lambda edges, point, seed: edges)
@@ -181,7 +167,6 @@ class _Search:
         self.weight = self._weigh(())
         self.rounds = self.branches = 0
         self._end = process_time() + limits.seconds
-        self._late = process_time() + BY_SIMPLEX * limits.seconds
         self._last = process_time() + CUTS_UNTIL * limits.seconds
         # A quarter of what counts as proved, or what sums in floating point can tell.
         self._tolerance = max(PROOF_TOLERANCE / 4, 1e-12 * float(np.abs(weights[weights > -inf]).max()))
@@ -193,11 +178,6 @@ class _Search:
     @property
     def _is_over(self) -> bool:
         return self.rounds >= self.limits.rounds or process_time() > self._end
-
-    @property
-    def _is_late(self) -> bool:
-        """Whether a linear program that lacks sets is given up."""
-        return process_time() > self._late
 
     def consider(self, edges: Sequence[Edge]) -> None:
         """Keep a tree that is better than the best one known; what is no tree is passed over."""
@@ -222,13 +202,17 @@ class _Search:
         """Bound the trees that may gain most, again and again, until none can gain more than is known."""
         sizes = range(1, self.subsets.max_size)
         everything = tuple(range(self.subsets.n_columns))
-        first = _Node(self.ledger.allowed, (), [Cut((), everything, everything[:size]) for size in sizes])
+        cuts: list[AnyCut] = [Cut((), everything, everything[:size]) for size in sizes]
+        first = _Node(self.ledger.allowed, (), cuts)
         if self.subsets.max_size == 1:
             self._note(first, [], np.empty(0))
             return first
         if not self.edges:
             self.consider(rounded(self.subsets, self.weights, np.zeros(len(self.subsets))))
-        self._tighten(first)
+        if first.open_.sum() > FEW_SETS:
+            self._descend(first)
+        if not (first.proved and (self._is_over or first.bound <= self._high_enough)):
+            self._solve(first)
         waiting, number = [(-first.bound, 0, first)], 0
         while waiting and not self._is_over and self.branches < self.limits.branches:
             _, _, node = heappop(waiting)
@@ -238,7 +222,7 @@ class _Search:
                 continue
             self.branches += 1
             for child in self._branched(node):
-                self._tighten(child)
+                self._solve(child)
                 number += 1
                 heappush(waiting, (-child.bound, number, child))
         return first
@@ -255,20 +239,15 @@ class _Search:
         node.rest = (without, within)
         return node.rest
 
-    def _tighten(self, node: _Node) -> None:
-        """Bound the trees of a node: by the simplex method, and where that lacks sets for long, by a descent first."""
-        self._solve(node)
-        while node.lacks_sets and not self._is_over and node.bound > self._high_enough:
-            self._descend(node)
-            if not self._is_over:
-                self._solve(node)
-
     def _descend(self, node: _Node) -> None:
-        """Bring the bound of a node down by steps, until few sets are open."""
+        """Bring the bound of a node down by steps, until few sets are open, or not many and steps get no further."""
         descent = Descent(self.subsets, self.facets, self.weights, node.open_)
-        descent.add(node.cuts, node.prices)
+        descent.add(node.cuts, np.zeros(len(node.cuts)))
         least, lowest, best = DEEP, inf, descent.prices
-        while not self._is_over and node.open_.sum() > MOST_SETS_AT_ONCE and node.bound > self._high_enough:
+        gaps: list[float] = []  # after each run of steps
+        while not self._is_over and node.open_.sum() > FEW_SETS and node.bound > self._high_enough:
+            if node.open_.sum() <= MOST_SETS and least <= SHALLOW and self._is_slow(gaps, STUCK):
+                break
             descent.run(STEPS_PER_ROUND)
             descent.settle()
             self.rounds += 1
@@ -276,6 +255,7 @@ class _Search:
             bound = self._alone + descent.bound()
             if bound < lowest:
                 lowest, best = bound, descent.prices
+            gaps.append(lowest - self.weight)
             self._look_for_tree(point, ROUNDS_OF_STEPS_PER_TREE)
             if (bound + np.minimum(descent.left(), 0.0) < self.weight).sum() > WORTHWHILE * node.open_.sum():
                 self._note(node, *descent.priced)
@@ -287,16 +267,15 @@ class _Search:
             new = descent.passed(found, least)
             descent.add(new, np.zeros(len(new)))
             least = max(SHALLOW, LOWER * least) if len(new) < ENOUGH else least
-        node.cuts, node.prices = best.named()
-        self._note(node, node.cuts, node.prices)
+        cuts, prices = best.named()
+        self._note(node, cuts, prices)
+        node.cuts = [cut for cut, price in zip(cuts, prices.tolist(), strict=True) if price > DEAR * descent.scale]
 
     def _solve(self, node: _Node) -> None:
-        """Add cuts and sets to the linear program of a node until it proves enough, or neither is found."""
-        program, node.lacks_sets = self._program(node), False
-        thresholds, center = list(PASSED), self._known_point()
+        """Add cuts to the linear program of a node until it proves enough, or none is found."""
+        program, thresholds, center = self._program(node), list(PASSED), self._known_point()
         gaps: list[float] = []  # after each solution
         cuts, prices, point = list[AnyCut](), np.empty(0), np.zeros(len(self.subsets))
-        lowest: _Priced | None = None
         while True:
             try:
                 values, left, new_prices = program.solve()
@@ -306,15 +285,11 @@ class _Search:
             cuts, prices, point = list(program.cuts), new_prices, self._point(program.sets, values)
             solved = self._in_nats(program.sets, values)
             self._look_for_tree(point, ROUNDS_PER_TREE)
-            if self._is_over:
-                break
-            is_low = solved <= self.weight + self._tolerance / 2
             gaps.append(solved - self.weight)
-            has_all = len(values) >= node.open_.sum()  # otherwise the gap says nothing yet
-            if self._is_late and not has_all:
-                node.lacks_sets = True
+            if self._is_over or solved <= self.weight + self._tolerance / 2:
                 break
-            if has_all and self._is_slow(gaps) and self._most_split(point) is not None:
+            may_branch = self.branches < self.limits.branches and self._most_split(point) is not None
+            if may_branch and self._is_slow(gaps, SLOW):
                 break
             if (solved + left < self.weight).sum() > WORTHWHILE * len(values):
                 before = node.open_.sum()
@@ -322,29 +297,20 @@ class _Search:
                 program.keep(node.open_[program.sets.positions - self.subsets.n_columns])
                 if node.open_.sum() < before:
                     continue
-            new = list[AnyCut]()
-            if not is_low:
-                center = AHEAD * point + (1 - AHEAD) * center
-                new = program.passed(self._passed(center, thresholds[0]), values, thresholds[0])
-                if len(new) < FEW:
-                    center = point
-                    new = program.passed(self._passed(point, thresholds[0]), values, thresholds[0])
-            if not new or self.rounds % ROUNDS_PER_PRICING == 0:
-                priced = self._priced(node, program, cuts, prices)
-                lowest = priced if lowest is None or priced.bound < lowest.bound else lowest
-                if priced.entering.size:
-                    program.enter(priced.entering, self.weights[priced.entering])
-                elif not new and (is_low or len(thresholds) == 1):
-                    break
-                elif not new:
-                    thresholds.pop(0)
+            center = AHEAD * point + (1 - AHEAD) * center
+            new = program.passed(self._passed(center, thresholds[0]), values, thresholds[0])
+            if len(new) < FEW:
+                center = point
+                new = program.passed(self._passed(point, thresholds[0]), values, thresholds[0])
+            program.forget_slack_rows(prices)
             if new:
-                program.forget_slack_rows(prices)
                 program.add(new)
-        if lowest is not None:
-            self._note(node, lowest.cuts, lowest.prices)
-        self._note(node, cuts, prices)  # where sets are lacking that is not always the lower bound
-        node.cuts, node.prices, node.edge = cuts, prices, self._most_split(point)
+            elif len(thresholds) == 1:
+                break
+            else:
+                thresholds.pop(0)
+        self._note(node, cuts, prices)
+        node.cuts, node.edge = cuts, self._most_split(point)
 
     def _passed(self, point: Floats, least: float) -> list[AnyCut]:
         """Cuts that a point passes, the deepest of them."""
@@ -353,37 +319,18 @@ class _Search:
         classes = passed_classes(self.subsets, point, least, self.rounds)
         return [*cuts, *(cut for cut, _ in clutters), *(cut for cut, _ in classes)]
 
-    def _is_slow(self, gaps: Sequence[float]) -> bool:
-        """Whether telling trees apart by an edge does more than further cuts would."""
-        is_late = len(gaps) > PATIENCE and self.branches < self.limits.branches
-        return is_late and gaps[-1] > SLOW * gaps[-1 - PATIENCE]
+    def _is_slow(self, gaps: Sequence[float], share: float) -> bool:
+        """Whether the gap is hardly smaller than a while ago."""
+        return len(gaps) > PATIENCE and gaps[-1] > share * gaps[-1 - PATIENCE]
 
     def _program(self, node: _Node) -> LinearProgram:
-        """To start with, all sets where these are few, else the pairs and what is complete in the known tree."""
-        d = self.subsets.n_columns
-        first = np.full(len(node.open_), node.open_.sum() <= MOST_SETS_AT_ONCE)
-        first[: self._pairs.stop - d] = True
-        first[[self.ledger.place(one) for one in self._complete(self.edges) if len(one) > 1]] = True
         complete = np.zeros(len(node.open_), dtype=np.bool_)
         complete[[self.ledger.place(edge) for edge in node.complete]] = True
-        places = np.flatnonzero(node.open_ & first)
-        sets = Sets(self.subsets, places + d)
+        places = np.flatnonzero(node.open_)
+        sets = Sets(self.subsets, places + self.subsets.n_columns)
         program = LinearProgram(self.subsets, sets, self.weights[sets.positions], complete[places])
         program.add(node.cuts)
         return program
-
-    def _priced(self, node: _Node, program: LinearProgram, cuts: list[AnyCut], prices: Floats) -> _Priced:
-        """What prices prove for all sets, and those that ask for more than their subsets can pay, the dearest first."""
-        outside = node.open_.copy()
-        outside[program.sets.positions - self.subsets.n_columns] = False
-        bound, left = self.ledger.prove(*self._in_integers(cuts, prices), node.open_, node.complete)
-        bound -= self.ledger.counted(left, node.open_, node.complete)
-        *_, lacking = self.facets.pay(left, outside)
-        bound += self.ledger.counted(left, node.open_, node.complete)
-        least = self.ledger.floor(self._tolerance / len(lacking)) + 1
-        places = np.flatnonzero(lacking > least)
-        dearest = places[np.argsort(-lacking[places], kind="stable")[:SETS_PER_ROUND]]
-        return _Priced(bound, cuts, prices, dearest + self.subsets.n_columns)
 
     def _in_integers(self, cuts: Sequence[AnyCut], prices: Floats) -> tuple[tuple[AnyCut, ...], Integers]:
         """The cuts that have a price, and the prices; none where they leave 64 bits: that proves something as well."""
