@@ -5,14 +5,14 @@
     python experiments/trees.py real      # two shared data sets, 5 seeds, beside blocks, forest, mixture and vine
     python experiments/trees.py table     # the tables from results/trees_*.csv, nothing is run
 
-`edges`: 3,000 rows, cliques of at most four columns, everything by default; columns in random order. A false edge joins
-two columns of different true blocks, or is none of the true graph. `real`: 5,000 rows to fit and 4,000 others held out,
-every row counted; log-densities in the units of the data. Structures of a size come from one table of scores, but for
-"tree by stacks", which scores subsets by stacks on one split and charges nothing, as a density estimator would. Seconds
-are of one processor (`time.process_time`), scoring included where a method has need of it. The vine copula needs
-`pip install pyvinecopulib`, whose defaults it has: kernel margins, all pair families and structures. Each finished
-table or fit is one row, and a run that was stopped goes on where it stopped. The shared data are read from
-../shared/data, and skipped with a word where they are missing.
+`edges`: 3,000 rows, cliques of at most four columns, the default's table and its tree; columns in random order
+(`rearranging.py` tells what rearranging does to trees whose edges are known: only the last case has a wide component).
+A false edge joins two columns of different true blocks, or is none of the true graph. `real`: 5,000 rows to fit and
+4,000 others held out, every row counted; log-densities in the units of the data. "Tree by stacks" scores subsets by
+stacks on one split and charges nothing, as a density estimator would. Seconds are of one processor
+(`time.process_time`), scoring included. The vine copula needs `pip install pyvinecopulib`, whose defaults it has:
+kernel margins, all pair families and structures. Each finished table or fit is one row, and a run that was stopped goes
+on where it stopped. The shared data are read from ../shared/data, and skipped with a word where they are missing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from structure import FAMILIES, append, as_text
 
 from isde import ISDE, ForestDensity, GaussianMixtureCV, TreeISDE, select_partition, select_tree
 from isde.partitions import Partition
-from isde.scores import SubsetScores
 from isde.scoring import Scoring
 from isde.synthetic import make_block_gaussian, make_structured, structure_partition
 from isde.tree_solvers import dynamic
@@ -229,24 +228,17 @@ def run_real(data: Sequence[str], methods: Sequence[str]) -> None:
 
 
 def structures(name: str, seed: int, fit: Matrix, held_out: Matrix, done: set[str]) -> Iterator[dict[str, object]]:
-    """Blocks and trees of each size, from one table of scores for each."""
+    """Blocks and trees of each size, each by default."""
     for k in SIZES[name]:
-        if {f"blocks {k}", f"tree {k}"} <= done:
-            continue
-        begin = time.process_time()
-        scores = Scoring.of(k, random_state=seed, n_jobs=1).score(fit)
-        scoring = time.process_time() - begin
         for method, kind in ((f"blocks {k}", ISDE), (f"tree {k}", TreeISDE)):
             if method not in done:
-                yield measured(method, kind(k, random_state=seed, n_jobs=1), fit, held_out, scoring, scores)
+                yield measured(method, kind(k, random_state=seed, n_jobs=1), fit, held_out)
 
 
-def measured(
-    method: str, model: ISDE | TreeISDE, fit: Matrix, held_out: Matrix, scoring: float, scores: SubsetScores
-) -> dict[str, object]:
+def measured(method: str, model: ISDE | TreeISDE, fit: Matrix, held_out: Matrix) -> dict[str, object]:
     begin = time.process_time()
-    model.fit(fit, subset_scores=scores)
-    seconds = scoring + time.process_time() - begin
+    model.fit(fit)
+    seconds = time.process_time() - begin
     chosen = model.selection_
     edges = (
         len(model.edges_) if isinstance(model, TreeISDE) else sum(len(b) * (len(b) - 1) // 2 for b in model.partition_)

@@ -178,7 +178,7 @@ class _ByStacks(FrozenArrays):
         every = list(inside)
         tasks = ((Z, Z_choose, every[i : i + SUBSETS_AT_ONCE]) for i in range(0, len(every), SUBSETS_AT_ONCE))
         found: list[tuple[float, float]] = []
-        show = progress_bar(len(every), "Rearranging", show=verbose > 0)
+        show = progress_bar(len(every), f"Rearranging {len(component)} columns by stacks", show=verbose > 0)
         with threadpool_limits(1, "blas"), show as advance, workers(n_jobs) as run:
             for part in run(_scored, tasks):
                 found += part

@@ -53,9 +53,11 @@ class TreeISDE(StructureEstimator):
     Where columns hang together more widely than k, disjoint blocks lose what lies between them. Here blocks may share
     columns, as the cliques of a decomposable model: two columns that share none are independent given the columns that
     stand between them. The tree is the one with the best held-out log-likelihood, the sum over cliques minus the sum
-    over what they share, by the same table of scores that `ISDE` has; its density is that of each clique given the
-    columns it shares with the clique it hangs on, and integrates to one. Partitions are the trees whose cliques share
-    nothing, forests those with `max_block_size=2`.
+    over what they share, by the same table of scores that `ISDE` has. Where more columns hang together than a clique
+    may have, and there are 2,000 rows or more, it is rearranged inside by better scores, if rows without a say in that
+    bear it out (`rearrangements_`). The density is that of each clique given the columns it shares with the clique it
+    hangs on, and integrates to one. Partitions are the trees whose cliques share nothing, forests those with
+    `max_block_size=2`.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ class TreeISDE(StructureEstimator):
         Tree, score, and the bound that no tree passes.
     rearrangements_ : tuple of Rearrangement, or None
         Of each component with more columns than a clique may have, whether its tree was rearranged by stacks
-        (`isde.rearranging`), and by how much that is better on rows that had no say in it. None of a table that was
+        (`isde.rearranging`), and by how much that is better on rows that had no say in it. None for a table that was
         given, and without charges for chance: there the tree is that of the table.
     density_ : TreeDensity
         The fitted density.
