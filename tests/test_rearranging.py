@@ -12,17 +12,29 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import isde
-from isde import SubsetScores, TreeISDE, rearranging, select_tree
+from isde import SubsetScores, TreeISDE, rearranging, select_partition, select_tree
+from isde.archive import write_archive
 from isde.cli import main
 from isde.density import scaling_for
 from isde.engine.mixtures import grow_mixtures
-from isde.errors import ISDEWarning
+from isde.errors import InputError, ISDEWarning
+from isde.inspection import block_gains, runners_up
+from isde.inspection.gains import group_gains
 from isde.inspection.sentences import notes
 from isde.marginals import resolve_marginal
 from isde.marginals.marginal import fit_shuffled
 from isde.marginals.stack import SCORING_DOUBLINGS, SCORING_STEPS
 from isde.normal_scores import normal_scores
-from isde.rearranging import BANDWIDTHS, EDGE_NATS, LEAST_ROWS, Rearrangement, _ByStacks, log_copula, rearranged
+from isde.rearranging import (
+    BANDWIDTHS,
+    EDGE_NATS,
+    LEAST_ROWS,
+    Rearrangement,
+    _ByStacks,
+    log_copula,
+    rearranged,
+    rearrangements_from_json,
+)
 from isde.splits import shuffled
 from isde.subsets import SubsetFamily
 
@@ -47,14 +59,16 @@ def chain(n_rows=3000, n_columns=5):
     return np.random.default_rng(1).normal(size=(n_rows, n_columns)).cumsum(axis=1)
 
 
-def arranged(X, scores, **options):
-    """With the densities of the default, found and judged as `TreeISDE` does."""
+def arranged(X, scores, taught=None):
+    """With the densities of the default, found and judged as `TreeISDE` does; rows that these see are noted."""
     family = resolve_marginal("copula+stack")
 
     def fit(rows, cliques):
+        if taught is not None:
+            taught.append(rows)
         return fit_shuffled(family, rows, cliques, n_jobs=1)
 
-    return rearranged(X, scores, select_tree, select_tree, fit, scaling_for(X, "minmax", family), n_jobs=1, **options)
+    return rearranged(X, scores, select_tree, select_tree, fit, scaling_for(X, "minmax", family), n_jobs=1)
 
 
 @pytest.fixture(scope="module", name="model")
@@ -140,12 +154,24 @@ def test_inside_a_component_gains_are_those_of_stacks(table, stacks):
         assert np.isnan(new.bandwidths[at])
 
 
+def test_what_columns_outside_cost_does_not_fall(stacks):
+    """Of four columns, three of them inside: edges to the fourth cost what they did."""
+    table = isde.ISDE(4, random_state=0).fit(chain(600, 6)).subset_scores_
+    before, after = (
+        table.charged_by_edge(),
+        replace(stacks, inside=SubsetFamily(4, 4), more=np.zeros(15), errors=np.zeros(15)).rescored(table),
+    )
+    at, inside = table.subsets.index((0, 1, 2, 3)), table.subsets.index((0, 2, 3))
+    cost = [one.charges[at] - one.charges[inside] for one in (before, after.charged_by_edge())]
+    assert cost[1] == pytest.approx(cost[0])
+
+
 def test_what_columns_outside_add_stays_as_it_was(table, stacks):
     new = stacks.rescored(table)
     for inside, outside in (((0, 2), 1), ((3, 5), 4), ((0, 5), 4)):
         both = tuple(sorted((*inside, outside)))
         assert new.gain(both) - new.gain(inside) == pytest.approx(table.gain(both) - table.gain(inside), abs=1e-12)
-        assert new.charges[new.subsets.index(both)] == table.charges[table.subsets.index(both)]
+        assert new.charges[new.subsets.index(both)] == table.charged_by_edge().charges[table.subsets.index(both)]
     for untouched in ((1, 4), (0, 1), (4, 5), (2,)):
         assert new[untouched] == table[untouched]
 
@@ -204,20 +230,21 @@ def test_a_right_tree_stays_with_its_table():
     assert [one.is_taken for one in found.rearrangements] == [False]
 
 
-def test_rows_that_judge_have_no_say_before(monkeypatch):
-    """Whatever they are, the tree that stands before them is the same."""
-    X, stood = chain(), []
-    monkeypatch.setattr(rearranging._Bench, "judged", lambda self, tree, component: stood.append(tree) or NOT_TAKEN)
-    noise = X.copy()
+def test_rows_that_judge_neither_teach_nor_choose():
+    X, scores, taught = chain(), misled(chain(), [(0, 1)]), []
     judges = shuffled(len(X))[len(X) * 3 // 4 :]
+    noise = X.copy()
     noise[judges] = np.random.default_rng(5).normal(size=(len(judges), X.shape[1]))
-    scores = misled(X, [(0, 1)])
     for rows in (X, noise):
-        arranged(rows, scores)
-    assert stood[0] == stood[1]
-
-
-NOT_TAKEN = Rearrangement((0, 1, 2, 3, 4), 0.0, 0.0, 1, is_taken=False)
+        arranged(rows, scores, taught=taught)
+    scaling = scaling_for(X, "minmax", resolve_marginal("copula+stack"))
+    seen = {row.tobytes() for row in np.concatenate(taught)}
+    assert taught
+    assert not seen & {row.tobytes() for row in scaling.transform(X[judges])}
+    one, other = (_ByStacks.of((0, 1, 2, 3, 4), rows[shuffled(len(X))], scores, 1, 0) for rows in (X, noise))
+    np.testing.assert_array_equal(one.more, other.more)
+    np.testing.assert_array_equal(one.errors, other.errors)
+    assert not (one.judge == other.judge).all()
 
 
 def test_components_stay_even_where_stacks_would_join_or_part_them():
@@ -266,20 +293,35 @@ def test_clusters_of_many_widths_are_rearranged(model):
     fresh = clusters(10_000, rows=2)
     assert model.cliques_ != first.cliques_
     assert model.score(fresh) > first.score(fresh)
-    again = TreeISDE(3).fit(clusters(), subset_scores=model.subset_scores_)
+    np.testing.assert_array_equal(model.subset_scores_.scores, table.scores)
+    again = TreeISDE(3).fit(clusters(), subset_scores=model.selected_from_)
     assert again.cliques_ == model.cliques_
+    assert first.selected_from_ is first.subset_scores_
+
+
+def test_what_is_said_of_the_tree_is_by_the_table_it_is_best_by(model):
+    table = model.selected_from_
+    assert model.selection_.score == pytest.approx(sum(sign * table[t] for t, sign in model.selection_.tree.terms))
+    [by_separator] = {one.gain for one in model.edge_gains_ if not one.given and one.edge == model.edges_[0]} or [None]
+    if by_separator is not None:
+        assert by_separator == table.gain(model.edges_[0])
+    for gain in block_gains(model):
+        assert gain.gain == table.gain(gain.columns)
+    assert group_gains(model) == [pytest.approx(sum(sign * table.gain(t) for t, sign in model.selection_.tree.terms))]
+    best = runners_up(model, 1)[0]
+    assert best.below == pytest.approx(model.selection_.objective - select_partition(table).objective)
 
 
 def test_the_same_bits_by_any_number_of_workers(model):
     other = TreeISDE(3, random_state=0, n_jobs=2).fit(clusters())
     assert other.rearrangements_ == model.rearrangements_
-    np.testing.assert_array_equal(other.subset_scores_.scores, model.subset_scores_.scores)
+    np.testing.assert_array_equal(other.selected_from_.scores, model.selected_from_.scores)
 
 
 def test_units_do_not_matter(model):
     other = TreeISDE(3, random_state=0).fit(clusters() * 2.0 ** np.arange(-30, 40, 10))
     assert other.rearrangements_ == model.rearrangements_
-    np.testing.assert_array_equal(other.subset_scores_.gains, model.subset_scores_.gains)
+    np.testing.assert_array_equal(other.selected_from_.gains, model.selected_from_.gains)
 
 
 def test_without_charges_the_table_has_the_last_word():
@@ -292,17 +334,59 @@ def test_a_saved_model_remembers(model, tmp_path):
     loaded = isde.load(tmp_path / "model.isde")
     assert loaded.rearrangements_ == model.rearrangements_
     assert loaded.selection_.is_optimal
+    np.testing.assert_array_equal(loaded.selected_from_.charges, model.selected_from_.charges)
+    np.testing.assert_array_equal(loaded.subset_scores_.scores, model.subset_scores_.scores)
+
+
+GOOD = {"columns": [0, 1, 2], "gain": 0.5, "error": 0.1, "n_rows": 500, "is_taken": True}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"columns": [0, 1]},
+        {"columns": "012"},
+        {"columns": [0, 1, 99]},
+        {"gain": float("nan")},
+        {"gain": "0.5"},
+        {"error": -1.0},
+        {"error": float("inf")},
+        {"n_rows": -5},
+        {"n_rows": 2.5},
+        {"n_rows": 10**300},
+        {"is_taken": "no"},
+        {"more": 1},
+    ],
+)
+def test_files_are_not_believed(change):
+    components = ((0, 1, 2), (3,))
+    assert rearrangements_from_json([GOOD], components) == (Rearrangement((0, 1, 2), 0.5, 0.1, 500, is_taken=True),)
+    with pytest.raises((ValueError, TypeError)):
+        rearrangements_from_json([GOOD | change], components)
+    with pytest.raises(ValueError, match="twice"):
+        rearrangements_from_json([GOOD, GOOD], components)
+
+
+def test_a_damaged_file_is_refused_in_a_sentence(model, tmp_path):
+    header, arrays = model.to_archive()
+    header["rearrangements"][0]["gain"] = "much"
+    write_archive(tmp_path / "model.isde", model.archive_kind, header, arrays)
+    with pytest.raises(InputError, match="no rearrangement"):
+        isde.load(tmp_path / "model.isde")
 
 
 def test_parts_of_the_rows_are_rearranged_too(model, monkeypatch):
-    asked = []
-    whole = rearranging.rearranged
-    monkeypatch.setattr(
-        "isde.tree_estimator.rearranged", lambda X, *args, **kw: asked.append(len(X)) or whole(X, *args, **kw)
-    )
-    found = model.stability(clusters(), n=2, n_null=1, share=0.9, random_state=0)
-    assert asked == [1800] * 3
-    assert sum(share for _, share in found.trees) == 1
+    found, whole = [], rearranging.rearranged
+    monkeypatch.setattr("isde.tree_estimator.rearranged", lambda *a, **kw: found.append(whole(*a, **kw)) or found[-1])
+    met = model.stability(clusters(2300), n=2, n_null=1, share=0.9, random_state=0)
+    assert [one.columns for part in found[:2] for one in part.rearrangements] == [tuple(range(7))] * 2
+    assert found[2].rearrangements == ()
+    assert {tree for tree, _ in met.trees} == {part.selection.tree for part in found[:2]}
+
+
+def test_parts_that_are_too_few_rows_are_said_to_be(model):
+    with pytest.warns(ISDEWarning, match=r"parts of 1,150 rows are too few \(2,000 it takes\).*; share=0.87 would do"):
+        model.stability(clusters(2300), n=2, n_null=0, random_state=0)
 
 
 def test_readers_are_told(model, tmp_path):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,11 @@ from isde.density import Scaling, density_of_shared, log_conditional
 from isde.engine.mixtures import Mixtures, grow_mixtures
 from isde.engine.stacking import choose_weights, kernel_log_densities, mixture_log_densities
 from isde.joined_tables import with_columns
+from isde.marginals.bounds import MAX_SPLIT_ROWS
 from isde.marginals.marginal import FittedBlock, of_columns
 from isde.marginals.stack import SCORING_DOUBLINGS, SCORING_STEPS
 from isde.normal_scores import normal_scores
+from isde.partitions import Partition
 from isde.progress import progress_bar
 from isde.run.executors import workers
 from isde.scores import SubsetScores
@@ -74,11 +77,18 @@ class Rearrangement:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> Rearrangement:
-        """From a file, of which nothing is believed."""
-        columns, gain, error, n_rows, is_taken = (saved[name] for name in cls.__dataclass_fields__)
-        return cls(tuple(int(c) for c in columns), float(gain), float(error), int(n_rows), bool(is_taken))
+
+def rearrangements_from_json(saved: Any, components: Partition) -> tuple[Rearrangement, ...]:
+    """From a file, of which nothing is believed."""
+    found = tuple(Rearrangement(**{**one, "columns": tuple(one["columns"])}) for one in saved)
+    for one in found:
+        finite = all(type(value) is float and isfinite(value) for value in (one.gain, one.error))
+        rows = type(one.n_rows) is int and 0 < one.n_rows <= MAX_SPLIT_ROWS and type(one.is_taken) is bool
+        if not (finite and one.error >= 0 and rows and one.columns in components):
+            raise ValueError(f"{one} is no rearrangement of its tree")
+    if len({one.columns for one in found}) < len(found):
+        raise ValueError("a component was rearranged twice")
+    return found
 
 
 @dataclass(frozen=True)
@@ -121,7 +131,8 @@ def rearranged(
             new = by_stacks[component].rescored(new)
         return new
 
-    found = {component: bench.judged(sketch(table(wide)).tree, component) for component in wide}
+    candidate = sketch(table(wide)).tree
+    found = {component: bench.judged(candidate, component) for component in wide}
     taken = [component for component in wide if found[component].is_taken]
     while taken:  # the tree that is proved to be the best may be another than the sketch: it is judged itself
         new = table(taken)
@@ -205,25 +216,21 @@ class _ByStacks(FrozenArrays):
     def rescored(self, scores: SubsetScores) -> SubsetScores:
         """The table with the gains, errors and charges by stacks: of a subset that is only partly inside, of this part.
 
-        A pair is charged what it was: a tree that holds the component together has so many edges, and more of them
-        close a triple or a larger clique, whose charge pays for them.
+        A pair is charged what it was: a tree that holds the component together has so many edges. More of them close a
+        triple or a larger clique, which is charged for them.
         """
         place_in = {column: place for place, column in enumerate(self.component)}
-        gains, errors, charges = scores.gains.copy(), scores.gain_errors.copy(), scores.charges.copy()
-        bandwidths, by_edge = scores.bandwidths.copy(), scores.charged_by_edge().charges
-        dearer = np.zeros(len(self.inside))
+        gains, errors, bandwidths = scores.gains.copy(), scores.gain_errors.copy(), scores.bandwidths.copy()
+        charges = scores.charged_by_edge().charges.copy()
         for place, subset in enumerate(scores.subsets):
             part = tuple(place_in[column] for column in subset if column in place_in)
             if len(part) < 2:
                 continue
-            own = self.inside.index(part)
-            if len(part) == len(subset):
-                further_edges = (len(part) - 1) * (len(part) - 2) // 2
-                if further_edges:
-                    dearer[own] = by_edge[place] + EDGE_NATS * further_edges / len(self.choose) - charges[place]
-                errors[place], bandwidths[place] = self.errors[own], np.nan
+            own, further_edges = self.inside.index(part), (len(part) - 1) * (len(part) - 2) // 2
             gains[place] += self.more[own]
-            charges[place] += dearer[own]
+            charges[place] += EDGE_NATS * further_edges / len(self.choose)
+            if len(part) == len(subset):
+                errors[place], bandwidths[place] = self.errors[own], np.nan
         new = replace(scores, scores=gains, gain_errors=errors, bandwidths=bandwidths, charges=charges, dependence=None)
         return new if scores.dependence is None else with_columns(new, scores.restrict(1))
 

@@ -184,6 +184,12 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator, ABC):  # type: i
         return pages.write_report(self, path, X, stability=stability, comparison=comparison)
 
     @property
+    def selected_from_(self) -> SubsetScores:
+        """The table of scores that the structure is the best by."""
+        check_is_fitted(self)
+        return self.subset_scores_
+
+    @property
     def bandwidths_(self) -> Vector:
         check_is_fitted(self)
         return self.density_.bandwidths
@@ -192,7 +198,7 @@ class StructureEstimator(CallbackSupport, SubsetScoreEstimator, ABC):  # type: i
     def edge_gains_(self) -> list[EdgeGain]:
         """Every pair of columns that share a block or clique, with what it gains."""
         check_is_fitted(self)
-        return edge_gains(self.subset_scores_, self.density_.tree)
+        return edge_gains(self.selected_from_, self.density_.tree)
 
     def _warn_no_density(self, structure: str, score: float, blocks: Sequence[Subset]) -> None:
         if score == -np.inf:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import fsum
+from math import ceil, fsum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from isde.archive import Arrays
+from isde.archive import Arrays, over, under
 from isde.arrays import Matrix
 from isde.callbacks import heard_by_callbacks
 from isde.data.words import several
@@ -22,7 +22,7 @@ from isde.marginals import DEFAULT_MARGINAL
 from isde.marginals.bounds import MAX_CENTRES, MAX_FIT_ROWS, MAX_SPLIT_ROWS
 from isde.marginals.marginal import BlockFitter, FittedBlock, fit_shuffled
 from isde.partitions import RandomState
-from isde.rearranging import Arranged, Rearrangement, rearranged
+from isde.rearranging import LEAST_ROWS, Arranged, Rearrangement, rearranged, rearrangements_from_json
 from isde.scores import SubsetScores
 from isde.scoring import Scoring
 from isde.solvers.registry import AUTO
@@ -89,7 +89,10 @@ class TreeISDE(StructureEstimator):
     clique_names_, block_names_ : tuple of tuples of str
         Cliques and connected components by name.
     subset_scores_ : SubsetScores
-        The score of every subset, in the units of the data; of columns that were rearranged, by stacks.
+        The score of every subset, in the units of the data, as `ISDE` has it.
+    selected_from_ : SubsetScores
+        The table that the tree is the best by: the same, but for columns that were rearranged, whose subsets are
+        scored by stacks.
     selection_ : TreeSelection
         Tree, score, and the bound that no tree passes.
     rearrangements_ : tuple of Rearrangement, or None
@@ -118,7 +121,8 @@ class TreeISDE(StructureEstimator):
     archive_kind = "tree"
     density_type = TreeDensity
     density_: TreeDensity
-    rearrangements_: tuple[Rearrangement, ...] | None
+    rearrangements_: tuple[Rearrangement, ...] | None = None
+    _by_stacks: SubsetScores | None = None  # the table, where components were rearranged
 
     def __init__(
         self,
@@ -167,15 +171,13 @@ class TreeISDE(StructureEstimator):
         nothing is scored again: the tree is selected from the table.
         """
         X, scaling, scoring = self._score_rows(X, subset_scores)
+        self.rearrangements_ = self._by_stacks = None
         if subset_scores is None and scoring.alpha is not None:
             found = self._arranged(X, self.subset_scores_, scoring.marginal, scaling, self.verbose)
-            self.subset_scores_, self.selection_, self.rearrangements_ = (
-                found.scores,
-                found.selection,
-                found.rearrangements,
-            )
+            self.selection_, self.rearrangements_ = found.selection, found.rearrangements
+            self._by_stacks = None if found.scores is self.subset_scores_ else found.scores
         else:
-            self.selection_, self.rearrangements_ = self._select(self.subset_scores_), None
+            self.selection_ = self._select(self.subset_scores_)
         self.partition_ = self.selection_.components
         self._warn_no_density("tree", self.selection_.score, self.cliques_)
         self._warn_unproved()
@@ -210,7 +212,7 @@ class TreeISDE(StructureEstimator):
             self._sketch,
             fit,
             scaling,
-            most_rows=rows_at_most(len(X), self.max_split_rows),
+            most_rows=rows_at_most(min(len(X), MAX_SPLIT_ROWS), self.max_split_rows),
             n_jobs=self.n_jobs,
             verbose=verbose,
         )
@@ -239,6 +241,11 @@ class TreeISDE(StructureEstimator):
         return self.selection_.edges
 
     @property
+    def selected_from_(self) -> SubsetScores:
+        check_is_fitted(self, "selection_")
+        return self.subset_scores_ if self._by_stacks is None else self._by_stacks
+
+    @property
     def clique_names_(self) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self._names()[c] for c in clique) for clique in self.cliques_)
 
@@ -257,10 +264,18 @@ class TreeISDE(StructureEstimator):
             scores = score(part, seed)
             if self.rearrangements_ is None:
                 return scores, self._select(scores).tree
-            found = self._arranged(part, scores, marginal, self.density_.scaling)
-            return found.scores, found.selection.tree
+            # Gains are compared with those of rows without structure, which have nothing to rearrange: by the table.
+            return scores, self._arranged(part, scores, marginal, self.density_.scaling).selection.tree
 
         parts = Parts(n, n_null, share, random_state, self.verbose)
+        n_rows = parts.rows_of(len(rows))
+        if n_rows < LEAST_ROWS and any(one.is_taken for one in self.rearrangements_ or ()):
+            least = ceil(100 * LEAST_ROWS / len(rows)) / 100
+            warn(
+                f"The tree was rearranged by stacks, for which parts of {n_rows:,} rows are too few ({LEAST_ROWS:,} it "
+                "takes): theirs are trees of the table, and may differ for that reason alone; "
+                f"{f'share={least}' if least < 1 else 'more rows'} would do."
+            )
         return assess_tree(analyse, rows, table.names, self.selection_.tree, parts)
 
     def score_blocks(self, X: Any) -> Matrix:
@@ -303,19 +318,27 @@ class TreeISDE(StructureEstimator):
 
     def _extra_to_archive(self) -> tuple[dict[str, Any], Arrays]:
         header, arrays = super()._extra_to_archive()
-        found = self.rearrangements_
-        saved = None if found is None else [one.to_json() for one in found]
-        return header | {"selection": self.selection_.to_archive(), "rearrangements": saved}, arrays
+        header["selection"] = self.selection_.to_archive()
+        if self.rearrangements_ is not None:
+            header["rearrangements"] = [one.to_json() for one in self.rearrangements_]
+        if self._by_stacks is not None:
+            header["by_stacks"], by_stacks = self._by_stacks.to_archive()
+            arrays |= over("by_stacks.", by_stacks)
+        return header, arrays
 
     def _extra_from_archive(self, header: Mapping[str, Any], arrays: Arrays) -> None:
         super()._extra_from_archive(header, arrays)
         saved = TreeSelection.from_archive(self.n_features_in_, header["selection"])
         if saved.tree != self.density_.tree:
             raise ValueError("the tree selected is another one than that of the density")
-        self.selection_ = certify_tree_again(self.subset_scores_, saved)
+        self._by_stacks = None
+        if "by_stacks" in header:
+            self._by_stacks = SubsetScores.from_archive(header["by_stacks"], under("by_stacks.", arrays))
+        table = self.subset_scores_ if self._by_stacks is None else self._by_stacks
+        self.selection_ = certify_tree_again(table, saved)
         self.partition_ = self.selection_.components
         found = header.get("rearrangements")  # files of earlier versions have none
-        self.rearrangements_ = None if found is None else tuple(map(Rearrangement.from_json, found))
+        self.rearrangements_ = None if found is None else rearrangements_from_json(found, self.partition_)
 
 
 def margin_over_trees(scores: SubsetScores) -> float:

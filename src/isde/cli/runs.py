@@ -243,7 +243,7 @@ def load_scores(path: str) -> SubsetScores:
 
 def summarize(model: StructureEstimator) -> dict[str, Any]:
     """What a run found, as plain JSON."""
-    scores, selection = model.subset_scores_, model.selection_
+    scores, selection = model.selected_from_, model.selection_
     if isinstance(model, TreeISDE):
         found, rank, second, charged = tree_summary(model), 1, best_partition(scores), scores.charged_by_edge()
     else:

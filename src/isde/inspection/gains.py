@@ -24,6 +24,12 @@ def scores_of(model: StructureEstimator) -> SubsetScores:
     return model.subset_scores_
 
 
+def selected_from(model: StructureEstimator) -> SubsetScores:
+    """The table that the structure of a fitted model is the best by: of a tree that was rearranged another one."""
+    _check_fitted(model)
+    return model.selected_from_
+
+
 def _check_fitted(model: DensityEstimator) -> None:
     if hasattr(model, "density_"):
         return
@@ -130,12 +136,12 @@ def gain_of(scores: SubsetScores, columns: Sequence[int]) -> Gain:
 
 def block_gains(model: StructureEstimator) -> list[Gain]:
     """The gain of each block, in the order of the model's blocks."""
-    return [gain_of(scores_of(model), block) for block in blocks_of(model)]
+    return [gain_of(selected_from(model), block) for block in blocks_of(model)]
 
 
 def group_gains(model: StructureEstimator) -> list[float]:
     """What each group of columns that hang together gains: its block, or its cliques minus what they share."""
-    scores, terms = scores_of(model), [*((block, 1) for block in blocks_of(model))]
+    scores, terms = selected_from(model), [*((block, 1) for block in blocks_of(model))]
     terms += [(separator, -1) for separator in separators_of(model)]
     return [
         sum(sign * scores.gain(subset) for subset, sign in terms if set(subset) <= set(group))
@@ -156,7 +162,7 @@ def pair_gains(scores: SubsetScores, blocks: Partition = ()) -> PairGains:
 
 def torn_columns(model: StructureEstimator) -> list[Torn]:
     """For each column of a block of several, what is lost where it is torn from it; the largest loss first."""
-    scores = scores_of(model)
+    scores = selected_from(model)
     found = []
     for block in blocks_of(model):
         for column in block if len(block) > 1 else ():

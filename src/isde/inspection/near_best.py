@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from isde.arrays import FrozenArrays, IntVector, Vector
 from isde.errors import ISDEError
-from isde.inspection.gains import blocks_of, scores_of
+from isde.inspection.gains import blocks_of, selected_from
 from isde.partitions import Partition, RandomState, edit_distance, random_partition, random_walk
 from isde.scores import SubsetScores
 from isde.selection import Selection
@@ -47,7 +47,7 @@ def runners_up(model: StructureEstimator, n: int = 10) -> list[Neighbour]:
     """
     for many in dict.fromkeys((n + 1, n // 2 + 1, 2)):
         try:
-            found = best_partitions(scores_of(model), many)
+            found = best_partitions(selected_from(model), many)
         except ISDEError:
             continue
         return [_neighbour(one, model) for one in found if one.partition != blocks_of(model)][:n]

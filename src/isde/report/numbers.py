@@ -213,7 +213,7 @@ def _pairs(model: StructureEstimator) -> dict[str, Any]:
 
 
 def _proof(model: StructureEstimator) -> dict[str, Any]:
-    scores, found = model.subset_scores_, model.selection_
+    scores, found = model.selected_from_, model.selection_
     alone = math.fsum(scores[(c,)] for c in range(scores.n_columns))
     return {
         "score": found.score,
