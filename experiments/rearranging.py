@@ -2,6 +2,7 @@
 
     python experiments/rearranging.py real      # nilsson_rare and other real tables, five or ten seeds
     python experiments/rearranging.py known     # tables whose edges are known, normal ones and clusters
+    python experiments/rearranging.py chance    # what stacks say of independent columns, beside what is charged
     python experiments/rearranging.py table     # the tables from results/rearranging_*.csv, nothing is run
 
 Each row of the results is one table: the tree of the table of scores, that of `TreeISDE` by default, and whether it was
@@ -32,6 +33,7 @@ from structure import append, as_text
 from trees import CASES, HELD_OUT_ROWS, pairs, read, with_error
 
 from isde import GaussianMixtureCV, TreeISDE
+from isde.rearranging import EDGE_NATS, log_copula
 from isde.scoring import Scoring
 from isde.trees import Edge
 
@@ -207,6 +209,29 @@ def known_rows(path: Path, share: Sequence[tuple[Known, int]]) -> None:
         append(path, row | edges | about(default))
 
 
+# --- what chance gives -------------------------------------------------------------------------------------------
+
+
+def chance(n_draws: int = 200) -> None:
+    """Of independent normal columns: a pair, and the edge that closes a triple, in nats over the rows that choose."""
+    lines = []
+    for n in (2000, 5000, 10_000):
+        learned, chosen = n // 2, n // 4
+        found = []
+        for draw in range(n_draws):
+            Z = np.random.default_rng([FIRST_SEED, n, draw]).normal(size=(learned + chosen, 3))
+
+            def gain(*columns: int, Z: Matrix = Z, learned: int = learned) -> float:
+                rows = np.ascontiguousarray(Z[:, columns])
+                return float(log_copula(rows[:learned], rows[learned:]).sum())
+
+            found.append((gain(0, 1), gain(0, 1, 2) - gain(0, 1) - gain(1, 2)))
+        largest = np.max(found, axis=0)
+        lines.append([f"{n:,}", *(f"{value:.1f}" for value in largest), f"{EDGE_NATS:g}"])
+    print(f"The largest of {n_draws} draws, nats over all rows that choose\n")
+    print_rows(["rows", "a pair", "an edge that closes a triple", "charged for such an edge"], lines)
+
+
 # --- what the rows say -----------------------------------------------------------------------------------------
 
 
@@ -263,7 +288,7 @@ def _begun(path: Path, fields: Sequence[str]) -> Path:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["real", "known", "table"])
+    parser.add_argument("part", choices=["real", "known", "chance", "table"])
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -271,5 +296,7 @@ if __name__ == "__main__":
         run_real()
     elif options.part == "known":
         run_known(options.workers)
+    elif options.part == "chance":
+        chance()
     else:
         table()

@@ -230,6 +230,16 @@ def test_a_right_tree_stays_with_its_table():
     assert [one.is_taken for one in found.rearrangements] == [False]
 
 
+def test_a_tree_that_is_not_surely_better_is_not_taken(monkeypatch):
+    monkeypatch.setattr(rearranging, "SURE", np.inf)
+    scores = misled(chain(), [])
+    found = arranged(chain(), scores)
+    assert found.scores is scores
+    assert found.selection == select_tree(scores)
+    [one] = found.rearrangements
+    assert (one.is_taken, one.gain > 0) == (False, True)
+
+
 def test_rows_that_judge_neither_teach_nor_choose():
     X, scores, taught = chain(), misled(chain(), [(0, 1)]), []
     judges = shuffled(len(X))[len(X) * 3 // 4 :]

@@ -74,7 +74,7 @@ class SubsetScores(FrozenArrays):
     subsets: SubsetFamily  # which subset stands where
     scores: Vector  # mean log-density of held-out rows, nats; mean over splits
     bandwidths: Vector  # bandwidth chosen, on the scale of the data scored; median over splits; NaN where none
-    errors: Vector  # standard error of the score, from its spread over splits; NaN for a single split
+    errors: Vector  # standard error of the score, from its spread over splits, or over rows; NaN: not known
     names: tuple[str, ...]  # of the columns
     unsettled: tuple[int, ...] = field(default=())  # columns whose bandwidth lies on the edge of the widest grid
     gain_errors: Vector = field(default_factory=_not_given)  # standard error of the gain, as `errors`; NaN: not known
