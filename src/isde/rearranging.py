@@ -267,7 +267,7 @@ def _log_independent(rows: Matrix) -> Vector:
 
 
 @dataclass(frozen=True)
-class _Bench:
+class _Bench(FrozenArrays):
     """Where trees are judged beside the first one: by the densities that they would have, on rows without a say."""
 
     learn: Matrix
