@@ -53,7 +53,7 @@ LEAST_ROWS = 2000
 """With 1,000 the trees found so were worse than the first one on all parts of nilsson_rare that were tried."""
 
 MOST_SUBSETS = 25_000
-"""Of a component that is looked at, all triples of 53 columns: with 32 they take as long as by kernels on all splits."""
+"""Of a component, all triples of 53 columns: with 32 they take as long as by kernels on all splits."""
 
 BANDWIDTHS = 0.6 / 2 ** np.arange(4)
 """Of kernels on normal scores. Narrower clusters are the business of mixtures."""
