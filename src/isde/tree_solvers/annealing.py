@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from isde.solvers import select_partition
 from isde.subsets import binomials
 from isde.tree_solvers import forest
-from isde.tree_solvers.moebius import gains_of_weights, moebius_weights
+from isde.tree_solvers.moebius import moebius_weights
 from isde.tree_solvers.problem import TreeProblem, TreeTask
 from isde.tree_solvers.solver import Found
 from isde.tree_solvers.walk import walk
@@ -31,12 +31,6 @@ MILD, WARM, HOT, COLD = 0.3, 0.08, 1.0, 0.02
 RUNS = (MILD,) * 6 + (WARM,) * 4 + (HOT,) * 3
 """Warm runs go on from the best tree of those before, others from the starts. Of many columns mild runs find the better
 trees; scores that no density gives, such as those drawn by lot, need more heat."""
-
-LED_STEPS_PER_PAIR, COOL = 2000, 0.03
-"""Of a run that is led, mild at its start: its steps, and the temperature at the start of the run after it."""
-
-LEADING = 0.3
-"""What an edge costs that the point has nothing of, in the same unit."""
 
 SEED = 15
 
@@ -61,35 +55,26 @@ def best(problem: TreeProblem) -> Found:
 
 def best_edges(problem: TreeProblem) -> tuple[Edge, ...]:
     """The edges of the best tree of all runs; those of a run may need subsets of score -inf where all do."""
+    return best_of(trees_met(problem))
+
+
+def trees_met(problem: TreeProblem, steps_per_pair: int = STEPS_PER_PAIR) -> dict[tuple[Edge, ...], float]:
+    """The best tree of each run and the starts, and what they gain."""
     starts = _starts(problem)
     found = {start: problem.gain(start) for start in starts}
     d, k = problem.subsets.n_columns, problem.subsets.max_size
     if d > 1 and k > 1:
-        temperature = _temperature(problem)
+        temperature, n_steps = _temperature(problem), _steps(problem, steps_per_pair)
         for run, hot in enumerate(RUNS):
-            start = _best(found) if hot == WARM else starts[run % len(starts)]
-            edges = _run(problem, start, temperature, SEED + run, hot)
+            start = best_of(found) if hot == WARM else starts[run % len(starts)]
+            edges = _run(problem, start, temperature, SEED + run, hot, n_steps)
             found[edges] = problem.gain(edges)
-    return _best(found)
+    return found
 
 
-def _best(found: Mapping[tuple[Edge, ...], float]) -> tuple[Edge, ...]:
+def best_of(found: Mapping[tuple[Edge, ...], float]) -> tuple[Edge, ...]:
     """The tree that gains most; among equals, one with the fewest edges."""
     return min(found, key=lambda edges: (-found[edges], len(edges), edges))
-
-
-def led(problem: TreeProblem, start: Sequence[Edge], point: NDArray[np.float64], seed: int) -> tuple[Edge, ...]:
-    """The best tree of a short run that a point of a linear program leads: an edge costs what the point has not of it.
-
-    From there a run by the gains alone, too cold to go far.
-    """
-    pairs, temperature = problem.subsets.of_size(2), _temperature(problem)
-    costs = np.zeros(len(problem.subsets))
-    costs[pairs] = LEADING * temperature * (1.0 - point[pairs])
-    gains = problem.gains - gains_of_weights(problem.subsets, costs)
-    met = _walk(problem, start, _steps(problem, LED_STEPS_PER_PAIR), temperature, seed, gains, MILD)
-    met = _walk(problem, met, _steps(problem, LED_STEPS_PER_PAIR // 2), temperature, seed, problem.gains, COOL)
-    return _walk(problem, met, 0, temperature, seed, problem.gains)
 
 
 def _steps(problem: TreeProblem, per_pair: int) -> int:
@@ -116,9 +101,11 @@ def _temperature(problem: TreeProblem) -> float:
     return float(np.abs(finite).mean()) or 1.0
 
 
-def _run(problem: TreeProblem, start: Sequence[Edge], temperature: float, seed: int, hot: float) -> tuple[Edge, ...]:
+def _run(
+    problem: TreeProblem, start: Sequence[Edge], temperature: float, seed: int, hot: float, n_steps: int
+) -> tuple[Edge, ...]:
     """The best graph that a run meets, then all that single edges still gain there."""
-    met = _walk(problem, start, _steps(problem, STEPS_PER_PAIR), temperature, seed, problem.gains, hot)
+    met = _walk(problem, start, n_steps, temperature, seed, problem.gains, hot)
     return _walk(problem, met, 0, temperature, seed, problem.gains)
 
 

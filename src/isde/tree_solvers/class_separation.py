@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from isde.engine.jit import loop
 from isde.subsets import SubsetFamily
 from isde.tree_solvers.classes import Classes, moebius_of_rank
+from isde.tree_solvers.holding import holders
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,28 +38,19 @@ def passed_classes(subsets: SubsetFamily, point: Floats, least: float, seed: int
     support = support[support >= d]
     members = subsets.padded_members(support)
     sizes = (members >= 0).sum(axis=1)
-    holders = _holders(members, d)
+    first, holding, _ = holders(members, d)
     found: dict[Classes, float] = {}
     for rank in range(2, k):
         together = members[sizes == rank + 1]
         starts = np.random.default_rng(seed).permutation(together)[:STARTS]
         labels, amounts = np.full((len(starts), d), -1, dtype=np.int64), np.zeros(len(starts))
         room = np.empty((3, d), dtype=np.int64), np.empty(len(members), dtype=np.int64)
-        _search(
-            *holders, members, sizes, point[support], rank, *_tables(k, rank), starts, STEPS, labels, amounts, *room
-        )
+        of_sets = members, sizes, point[support]
+        _search(first, holding, *of_sets, rank, *_tables(k, rank), starts, STEPS, labels, amounts, *room)
         for own, amount in zip(labels[amounts >= least], amounts[amounts >= least].tolist(), strict=True):
             classes = sorted(tuple(np.flatnonzero(own == label).tolist()) for label in np.unique(own[own >= 0]))
             found[Classes(tuple(classes), rank)] = amount
     return list(found.items())
-
-
-def _holders(members: Integers, n_columns: int) -> tuple[Integers, Integers]:
-    """Where the list of each column begins, and the sets that hold it."""
-    sets, places = np.nonzero(members >= 0)
-    columns = members[sets, places]
-    order = np.argsort(columns, kind="stable")
-    return np.searchsorted(columns[order], np.arange(n_columns + 1)), sets[order]
 
 
 @lru_cache(maxsize=8)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from isde.engine.jit import loop
 from isde.subsets import SubsetFamily
 from isde.tree_solvers.clutters import Clutter, moebius_of_holding
+from isde.tree_solvers.holding import holders
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -46,10 +47,10 @@ def passed_clutters(subsets: SubsetFamily, point: Floats, least: float, seed: in
     n_elements, sizes = d + len(pairs), (members >= 0).sum(axis=1)
     inside, amounts = np.zeros((len(starts), n_elements), dtype=np.bool_), np.zeros(len(starts))
     elements = _elements(members, number, k)
-    holders = _holders(elements, n_elements)
+    first, holding, places = holders(elements, n_elements)
     room = np.empty(n_elements, dtype=np.bool_), np.empty(len(sizes), dtype=np.int64), np.empty(n_elements, np.int64)
     found_in = inside, amounts, *room, np.empty(n_elements)
-    _search(*holders, elements, sizes, point[support], d, *_tables(k), starts, STEPS, *found_in)
+    _search(first, holding, 1 << places, elements, sizes, point[support], d, *_tables(k), starts, STEPS, *found_in)
     found: dict[Clutter, float] = {}
     for chosen, amount in zip(inside[amounts >= least], amounts[amounts >= least].tolist(), strict=True):
         columns = np.flatnonzero(chosen[:d])
@@ -87,15 +88,6 @@ def _elements(members: Integers, number: Integers, k: int) -> Integers:
         for bit, (i, j) in enumerate(combinations(range(size), 2), start=size):
             elements[here, bit] = number[members[here, i], members[here, j]]
     return elements
-
-
-def _holders(elements: Integers, n_elements: int) -> tuple[Integers, Integers, Integers]:
-    """For each column and pair, where its list begins, and the sets that hold it, with its bit there."""
-    sets, places = np.nonzero(elements >= 0)
-    element = elements[sets, places]
-    order = np.argsort(element, kind="stable")
-    first = np.searchsorted(element[order], np.arange(n_elements + 1))
-    return first, sets[order], (1 << places[order]).astype(np.int64)
 
 
 @lru_cache(maxsize=4)

@@ -36,8 +36,8 @@ from isde.tree_solvers.witness import LARGEST_SUM, Integers, Ledger, Mask, Step,
 from isde.trees import Edge, chordal_cliques
 
 Floats = NDArray[np.float64]
-Improve = Callable[[Sequence[Edge], Floats, int], Sequence[Edge]]
-"""From a tree, the point of a linear program that it is near to, and a seed to a tree that may be better."""
+Improve = Callable[[Sequence[Edge], Floats], Sequence[Edge]]
+"""From the best tree known and a point of the linear program to a tree that may be better."""
 
 CUTS_PER_ROUND = 400
 PASSED = (1e-3, 1e-5, 1e-7)
@@ -54,7 +54,7 @@ AHEAD, FEW = 0.3, 20
 """Cuts are looked for that a point on the way from those before to the solution passes: they go deeper. Where so few
 are found, that the solution itself passes."""
 
-STEPS_PER_ROUND, CUTS_UNTIL = 220, 0.9
+STEPS_PER_ROUND, CUTS_UNTIL = 180, 0.9
 """Of a descent, between one search for cuts and the next; and of the seconds, after which it looks for no more: steps
 bring more then."""
 
@@ -62,7 +62,7 @@ DEEP, SHALLOW, LOWER, ENOUGH = 0.02, 0.001, 0.8, 150
 """By which a cut is passed at first, and at last, to be worth a row there; where fewer than so many are, this much of
 it will do: a shallow cut speaks of few sets, and costs steps little."""
 
-DEAR = 0.03
+DEAR = 0.003
 """Of what prices are measured by there, that of a cut which the simplex method starts with: steps leave ten thousand
 cheaper ones, and it finds those that it needs."""
 
@@ -70,12 +70,13 @@ FAINT, MOST_LOOKED_AT = 5e-4, 3000
 """Of a set, that counts as nothing when cuts are looked for there: steps leave a little of many. Of more sets than
 these, those that the point has least of count as nothing, too."""
 
-PATIENCE, SLOW, STUCK = 12, 0.9, 0.99
+PATIENCE, SLOW, STUCK = 8, 0.9, 0.95
 """A gap that so many solutions leave above such a share of what it was is left to branching; one that as many runs of
 steps leave above the other share, to the simplex method."""
 
-ROUNDS_PER_TREE, ROUNDS_OF_STEPS_PER_TREE = 4, 16
-"""A tree near the solution is looked for as often as this, and in a descent."""
+ROUNDS_PER_TREE, IMPROVED_FROM = 4, 32
+"""A tree near the solution is looked for as often as this; a known one is to be improved after so many rounds, after
+twice as many, and so on."""
 
 WORTHWHILE = 0.1
 """Of the sets, that a known tree must rule out before the program is made smaller."""
@@ -159,7 +160,7 @@ class _Node:
 
 class _Search:
     def __init__(self, subsets: SubsetFamily, weights: Floats, limits: Limits, improve: Improve | None) -> None:
-        self._improve = improve or (lambda edges, point, seed: edges)
+        self._improve = improve or (lambda edges, point: edges)
         self.subsets, self.weights, self.limits = subsets, weights, limits
         self.ledger = Ledger(subsets, weights, bits_for(subsets, weights))
         self.facets = Facets(subsets)
@@ -256,7 +257,7 @@ class _Search:
             if bound < lowest:
                 lowest, best = bound, descent.prices
             gaps.append(lowest - self.weight)
-            self._look_for_tree(point, ROUNDS_OF_STEPS_PER_TREE)
+            self._look_for_tree(point)
             if (bound + np.minimum(descent.left(), 0.0) < self.weight).sum() > WORTHWHILE * node.open_.sum():
                 self._note(node, *descent.priced)
                 descent.keep(node.open_)
@@ -284,7 +285,7 @@ class _Search:
             self.rounds += 1
             cuts, prices, point = list(program.cuts), new_prices, self._point(program.sets, values)
             solved = self._in_nats(program.sets, values)
-            self._look_for_tree(point, ROUNDS_PER_TREE)
+            self._look_for_tree(point)
             gaps.append(solved - self.weight)
             if self._is_over or solved <= self.weight + self._tolerance / 2:
                 break
@@ -314,7 +315,7 @@ class _Search:
 
     def _passed(self, point: Floats, least: float) -> list[AnyCut]:
         """Cuts that a point passes, the deepest of them."""
-        cuts = [one.cut for one in passed_cuts(self.subsets, point, least)][:CUTS_PER_ROUND]
+        cuts = [one.cut for one in passed_cuts(self.subsets, point, least, self.rounds)][:CUTS_PER_ROUND]
         clutters = passed_clutters(self.subsets, point, least, self.rounds)
         classes = passed_classes(self.subsets, point, least, self.rounds)
         return [*cuts, *(cut for cut, _ in clutters), *(cut for cut, _ in classes)]
@@ -375,11 +376,13 @@ class _Search:
         point[[self.subsets.index(one) for one in self._complete(self.edges)]] = 1.0
         return point
 
-    def _look_for_tree(self, point: Floats, every: int) -> None:
-        """The point itself where it is nearly whole, and now and then a tree near it."""
+    def _look_for_tree(self, point: Floats) -> None:
+        """The point itself where it is nearly whole, now and then a tree near it, and more rarely what both lead to."""
         self.consider([(int(a), int(b)) for a, b in self.subsets.members(2)[point[self._pairs] > 0.5]])
-        if self.rounds % every == 0:
-            self.consider(self._improve(near(self.subsets, self.weights, point), point, self.rounds))
+        if self.rounds % ROUNDS_PER_TREE == 0:
+            self.consider(near(self.subsets, self.weights, point))
+        if self.rounds >= IMPROVED_FROM and self.rounds.bit_count() == 1:
+            self.consider(self._improve(self.edges, point))
 
     def _most_split(self, point: Floats) -> Edge | None:
         """The edge that the point is least decided about; None where it is decided about all."""
