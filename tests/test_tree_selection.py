@@ -167,13 +167,14 @@ def test_many_columns_are_left_to_the_linear_program():
     assert choose("auto", TreeTask(50, 2, all_alone=False)) == "milp"
 
 
-def test_trees_of_fifty_columns_are_merged_with_a_proof():
+def test_trees_of_fifty_columns_are_merged_with_a_proof(monkeypatch):
     """Cuts found by climbs from few columns that stand together took 133 rounds and four branches."""
     problem = TreeProblem(gaussian_table(50, 3, seed=9))
-    met = annealing.trees_met(problem, steps_per_pair=300)
+    monkeypatch.setattr(annealing, "STEPS_PER_PAIR", 300)
+    met = annealing.trees_met(problem)
     weights = moebius_weights(problem.subsets, problem.gains)
     edges = [edge for tree in met for edge in tree]
-    found = merged(problem.subsets, weights, edges, annealing.best_of(met), Limits(rounds=60, branches=0))
+    found = merged(problem.subsets, weights, edges, max(met, key=met.get), Limits(rounds=60, branches=0))
     assert found.gap <= ROUNDING
     assert found.weight > 1.004 * max(met.values())
 
