@@ -3,6 +3,7 @@
     python benchmarks/bench_trees.py                # everything that is there, a quarter of an hour
     python benchmarks/bench_trees.py --only saved   # or real, synthetic: the tables of one kind
     python benchmarks/bench_trees.py --only wide    # 50 columns: a 2-tree, and real columns side by side
+    python benchmarks/bench_trees.py --only parents # 32, 50 and 60 Gaussian columns, the hardest, by several seeds
     python benchmarks/bench_trees.py --only splits  # levine32_h2 by twenty splits, 3 minutes of scoring for each seed
     python benchmarks/bench_trees.py --rows 3000    # scores of real data by so many rows
 
@@ -16,6 +17,7 @@ import argparse
 import csv
 import time
 from collections.abc import Iterator, Sequence
+from itertools import product
 from math import fsum
 from pathlib import Path
 
@@ -107,6 +109,12 @@ def synthetic() -> Iterator[Case]:
         yield f"gaussian{d}", gaussian(d, k), k
 
 
+def parents(seeds: Sequence[int]) -> Iterator[Case]:
+    """Tables of Gaussian columns with any two parents, by several seeds."""
+    for seed, d in product(seeds, (32, 50, 60)):
+        yield f"gaussian{d} #{seed}", gaussian(d, 3, seed=seed), 3
+
+
 def show(case: Case) -> None:
     name, scores, k = case
     start = time.process_time()
@@ -123,8 +131,8 @@ def show(case: Case) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("saved", "real", "wide", "splits", "synthetic"))
-    parser.add_argument("--seeds", type=int, nargs="+", default=range(5), help="of --only splits")
+    parser.add_argument("--only", choices=("saved", "real", "wide", "parents", "splits", "synthetic"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=range(5), help="of --only parents and splits")
     parser.add_argument("--rows", type=int, default=2000, help="of real data, from which scores are taken")
     options = parser.parse_args()
     for solver in ("dynamic", "milp"):
@@ -136,7 +144,8 @@ def main() -> None:
         "wide": lambda: wide(options.rows),
         "synthetic": synthetic,
     }
-    for kind, cases in (usual | {"splits": lambda: splits(options.seeds)}).items():
+    asked_for = {"parents": lambda: parents(options.seeds), "splits": lambda: splits(options.seeds)}
+    for kind, cases in (usual | asked_for).items():
         if options.only == kind or (options.only is None and kind in usual):
             for case in cases():
                 show(case)

@@ -23,7 +23,7 @@ from isde.tree_solvers.classes import Classes
 from isde.tree_solvers.clutter_separation import passed_clutters
 from isde.tree_solvers.clutters import Clutter
 from isde.tree_solvers.cuts import Cut, Sets, moebius_of_excess
-from isde.tree_solvers.descent import ASLEEP, BEYOND, PRICE, Descent
+from isde.tree_solvers.descent import ASLEEP, BEYOND, Descent
 from isde.tree_solvers.merging import merged
 from isde.tree_solvers.moebius import gains_of_weights, moebius_weights
 from isde.tree_solvers.pricing import Facets
@@ -434,7 +434,7 @@ def test_a_descent_takes_the_steps_of_matrices(data, d, k, seed, n_steps, near):
     with patch("isde.tree_solvers.descent.NEAR", near):
         for _ in range(2):
             descent.run(n_steps)
-            awake = (x > ASLEEP) | (weights[d:] - p @ rows > -near * descent.scale / PRICE)
+            awake = (x > ASLEEP) | (weights[d:] - p @ rows > -near * descent._worth)
             for place, out in reversed(places):
                 awake[facets.places[place, out]] |= awake[place]
             moving = np.array([True] * len(cuts) + [bool(awake[place]) for place, _ in places])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import oracles
 from isde import SubsetScores, TreeSelection, select_partition, select_tree
 from isde.data.table import default_names
-from isde.errors import InputError
+from isde.errors import InputError, UnprovedPartition
 from isde.subsets import SubsetFamily
 from isde.tree_selection import certify_tree
 from isde.tree_solvers import annealing, certify_tree_again, dynamic, proofs
@@ -177,6 +177,16 @@ def test_trees_of_fifty_columns_are_merged_with_a_proof(monkeypatch):
     found = merged(problem.subsets, weights, edges, max(met, key=met.get), Limits(rounds=60, branches=0))
     assert found.gap <= ROUNDING
     assert found.weight > 1.004 * max(met.values())
+
+
+def test_a_partition_that_is_not_proved_is_a_start_as_well(monkeypatch):
+    def unproved(scores):
+        raise UnprovedPartition("not proved", replace(select_partition(scores), bound=99.0))
+
+    table = gaussian_table(9, 3, seed=2)
+    monkeypatch.setattr(annealing, "select_partition", unproved)
+    found = select_tree(table, solver="annealing")
+    assert found.edges == select_tree(table, solver="dynamic").edges
 
 
 @given(st.integers(3, 9), st.integers(2, 4), seeds)

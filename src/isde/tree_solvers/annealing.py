@@ -13,6 +13,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from isde.errors import UnprovedPartition
 from isde.solvers import select_partition
 from isde.subsets import binomials
 from isde.tree_solvers import forest
@@ -97,7 +98,10 @@ def _best_of(found: Mapping[tuple[Edge, ...], float]) -> tuple[Edge, ...]:
 
 def _starts(problem: TreeProblem) -> list[tuple[Edge, ...]]:
     """The best forest, as far as columns may stand alone, the best partition, and columns alone."""
-    blocks = select_partition(problem.scores).partition
+    try:
+        blocks = select_partition(problem.scores).partition
+    except UnprovedPartition as good:  # that will do
+        blocks = good.selection.partition
     partition = tuple(sorted(edge for block in blocks for edge in combinations(block, 2)))
     pairs = TreeProblem(problem.scores.restrict(min(2, problem.subsets.max_size)))
     by_pairs = forest.best(pairs).edges if pairs.task.all_alone else None

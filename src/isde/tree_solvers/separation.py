@@ -85,7 +85,7 @@ class Present:
         larger = np.flatnonzero(around & (self.sizes > len(base) + held))
         costs = self._costs(base, around, larger)
         columns = np.flatnonzero(costs < NEVER)
-        if not (larger.size and len(columns) > held):  # sets without their subsets: those are cuts of a larger base
+        if not larger.size or len(columns) <= held:
             return []
         rests, sizes = self._without(base, larger)
         values = moebius_of_excess(self.k)[held, sizes] * self.values[larger]
