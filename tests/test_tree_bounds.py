@@ -3,9 +3,8 @@
 import csv
 import json
 from fractions import Fraction
-from functools import lru_cache
-from itertools import combinations, product
-from math import comb, inf
+from itertools import combinations
+from math import inf
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,222 +17,28 @@ from scipy.optimize import linprog
 import oracles
 from isde.subsets import SubsetFamily
 from isde.tree_solvers import relaxation
-from isde.tree_solvers.class_separation import passed_classes
-from isde.tree_solvers.classes import Classes
-from isde.tree_solvers.clutter_separation import passed_clutters
-from isde.tree_solvers.clutters import Clutter
-from isde.tree_solvers.cuts import Cut, Sets, moebius_of_excess
+from isde.tree_solvers.cuts import Cut, Sets
 from isde.tree_solvers.descent import ASLEEP, BEYOND, Descent
 from isde.tree_solvers.merging import merged
 from isde.tree_solvers.moebius import gains_of_weights, moebius_weights
 from isde.tree_solvers.pricing import Facets
 from isde.tree_solvers.relaxation import Limits, upper_bound
 from isde.tree_solvers.rounding import Growing, climb, rounded
-from isde.tree_solvers.separation import passed_cuts
 from isde.tree_solvers.witness import PricesTooLarge, Step, TreeWitness, verify
 from isde.tree_solvers.witness_file import as_plain, from_plain
 from isde.trees import chordal_cliques
+from tree_cases import (
+    any_cuts,
+    best_weight,
+    complete_sets,
+    gains_like,
+    kinds,
+    seeds,
+    slow_coefficient,
+)
 
 PAPER = Path(__file__).parents[2] / "shared" / "paper"
 PROOF = 1e-9
-KINDS = ["normal", "positive", "star", "tied", "forbidden", "nothing", "large"]
-
-
-def gains_like(kind, d, k, seed):
-    """Gains of a table as a vector: some like data, some meant to be hard."""
-    rng, subsets = np.random.default_rng(seed), SubsetFamily(d, k)
-    sizes = subsets.sizes - 1.0
-    if kind == "nothing":
-        return np.zeros(len(subsets))
-    if kind == "positive":
-        return sizes * rng.uniform(0.5, 1.0, len(subsets))
-    if kind == "star":  # one column scored badly is taken off again and again
-        return np.array([5.0 * (0 in s) * (len(s) > 1) + 0.1 * rng.normal() * (len(s) > 1) for s in subsets])
-    if kind == "tied":
-        return sizes * rng.integers(-1, 3, len(subsets)) / 4
-    gains = sizes * rng.normal(0.1, 1, len(subsets)) * (1e9 if kind == "large" else 1.0)
-    if kind == "forbidden":
-        gains[rng.random(len(gains)) < 0.2] = -inf
-    return gains
-
-
-def complete_sets(cliques, k):
-    return {s for clique in cliques for size in range(1, k + 1) for s in combinations(clique, size)}
-
-
-@lru_cache
-def all_trees(d, k):
-    """A row for each tree: 1 where a subset is complete in it."""
-    subsets = SubsetFamily(d, k)
-    trees = [cliques for _, cliques, _ in oracles.chordal_graphs(d) if max(map(len, cliques)) <= k]
-    rows = np.zeros((len(trees), len(subsets)))
-    for row, cliques in zip(rows, trees, strict=True):
-        row[[subsets.index(s) for s in complete_sets(cliques, k)]] = 1.0
-    return rows
-
-
-def best_weight(d, k, weights):
-    """The heaviest tree of all, by enumeration."""
-    lowest = np.where(weights == -inf, -1e15, weights)
-    return (all_trees(d, k) @ lowest).max()
-
-
-@st.composite
-def cuts(draw, d, k):
-    columns = draw(st.permutations(range(d)))
-    n_base = draw(st.integers(0, min(d - 1, k - 1)))
-    n_columns = draw(st.integers(1, d - n_base))
-    held = draw(st.integers(1, n_columns))
-    inside = columns[n_base : n_base + n_columns]
-    return Cut(tuple(sorted(columns[:n_base])), tuple(sorted(inside)), tuple(sorted(inside[:held])))
-
-
-@st.composite
-def clutters(draw, d):
-    columns = draw(st.sets(st.integers(0, d - 1)))
-    pairs = draw(st.sets(st.sampled_from(list(combinations(range(d), 2))), min_size=0 if columns else 1))
-    members = [(c,) for c in sorted(columns)] + sorted(pairs)
-    return Clutter(tuple(sorted(columns)), tuple(sorted(pairs)), draw(st.sampled_from(members)))
-
-
-@st.composite
-def classes(draw, d):
-    labels = draw(st.lists(st.integers(-1, d - 1), min_size=d, max_size=d).filter(lambda labels: max(labels) >= 0))
-    own = tuple(tuple(c for c in range(d) if labels[c] == label) for label in sorted(set(labels) - {-1}))
-    return Classes(own, draw(st.integers(1, len(own))))
-
-
-def any_cuts(d, k):
-    return st.one_of(cuts(d, k), clutters(d), classes(d))
-
-
-seeds, kinds = st.integers(0, 10**6), st.sampled_from(KINDS)
-
-
-# --- cuts ------------------------------------------------------------------------------------------------------
-
-
-@given(st.data(), st.integers(2, 5), st.integers(2, 5))
-def test_every_tree_keeps_every_cut(data, d, k):
-    cut = data.draw(any_cuts(d, min(d, k)))
-    subsets = SubsetFamily(d, k)
-    row = Sets(subsets, np.arange(d, len(subsets))).coefficients([cut])[0]
-    assert (all_trees(d, k)[:, d:] @ row).max() <= cut.limit
-
-
-@given(st.data(), st.integers(2, 6), st.integers(2, 6))
-def test_coefficients_are_those_of_the_formula(data, d, k):
-    several = data.draw(st.lists(any_cuts(d, min(d, k)), min_size=1, max_size=4))
-    subsets = SubsetFamily(d, k)
-    rows = Sets(subsets, np.arange(d, len(subsets))).coefficients(several)
-    assert rows.tolist() == [[slow_coefficient(cut, s) for s in subsets if len(s) > 1] for cut in several]
-
-
-def slow_coefficient(cut, subset):
-    if isinstance(cut, Clutter):
-        members = [{c} for c in cut.columns] + [set(pair) for pair in cut.pairs]
-        return (cut.one == subset) - slow_weight(lambda s: any(member <= s for member in members), subset)
-    if isinstance(cut, Classes):
-        return -slow_weight(lambda s: min(sum(bool(s & set(one)) for one in cut.classes), cut.rank), subset)
-    rest, j = set(subset) - set(cut.base), len(cut.held)
-    if not set(cut.base) <= set(subset) or not rest <= set(cut.columns):
-        return 0
-    if len(rest) > j:
-        return (-1) ** (len(rest) - j - 1) * comb(len(rest) - 2, j - 1)
-    return -1 if len(rest) == 1 and cut.base and not rest & set(cut.held) else 0
-
-
-def slow_weight(function, subset):
-    """The Moebius weight of a function of sets."""
-    inside = [set(part) for size in range(len(subset) + 1) for part in combinations(subset, size)]
-    return sum((-1) ** (len(subset) - len(part)) * function(part) for part in inside)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Clutter((0, 1), (), (2,)),
-        lambda: Clutter((0, 0), (), (0,)),
-        lambda: Clutter((-1,), (), (-1,)),
-        lambda: Clutter((), ((1, 0),), (1, 0)),
-        lambda: Clutter((), ((0, 1),), (0, 2)),
-        lambda: Classes(((0, 1), (1, 2)), 2),
-        lambda: Classes(((0, 1), ()), 2),
-        lambda: Classes(((0,), (1,)), 3),
-        lambda: Classes(((0,), (-1,)), 2),
-    ],
-)
-def test_what_is_no_clutter_and_no_classes_is_refused(make):
-    with pytest.raises(ValueError, match="no cl"):
-        make()
-
-
-@pytest.mark.parametrize("parts", [((0,), (0, 1), (1,)), ((), (0, 1), ()), ((), (0, 1), (2,))])
-def test_what_is_no_cut_is_refused(parts):
-    with pytest.raises(ValueError, match="is no cut"):
-        Cut(*parts)
-
-
-@given(st.integers(3, 6), st.integers(2, 4), seeds)
-def test_cuts_found_are_passed_by_as_much_as_is_said(d, k, seed):
-    subsets, rng = SubsetFamily(d, k), np.random.default_rng(seed)
-    point = rng.random(len(subsets)) * (rng.random(len(subsets)) < 0.7)
-    point[:d] = 1.0
-    sets = Sets(subsets, np.arange(d, len(subsets)))
-    found = [(one.cut, one.amount) for one in passed_cuts(subsets, point, 1e-3, seed)]
-    found += passed_clutters(subsets, point, 1e-3, seed) + passed_classes(subsets, point, 1e-3, seed)
-    for cut, said in found:
-        amount = sets.coefficients([cut])[0] @ point[d:] - cut.limit
-        assert amount == pytest.approx(said, abs=1e-9)
-        assert amount >= 1e-3
-
-
-def test_of_each_base_the_cut_that_is_passed_by_most_is_nearly_always_found():
-    """Points drawn by lot are harder than those of linear programs."""
-    asked, missed = 0, 0
-    for seed, d, k in product(range(15), (5, 8), (3, 4)):
-        subsets, rng = SubsetFamily(d, k), np.random.default_rng(seed)
-        point = rng.random(len(subsets)) * (rng.random(len(subsets)) < 0.7)
-        values = dict(zip(subsets, point.tolist(), strict=True))
-        with patch("isde.tree_solvers.separation.PEAKS", 60):
-            found = passed_cuts(subsets, point, 1e-3, seed)
-        for base, held in [((), 1), ((), 2), ((0,), 1), *([((0,), 2)] if k == 4 else [])]:
-            most = max(amounts_passed(values, d, base, held))
-            own = [one.amount for one in found if one.cut.base == base and len(one.cut.held) == held]
-            assert max(own, default=0.0) <= most + 1e-9
-            asked += most > 1e-3
-            missed += max(own, default=0.0) < most - 1e-9 and most > 1e-3
-    assert asked > 150
-    assert missed < 0.1 * asked
-
-
-def amounts_passed(values, d, base, held):
-    """Of all cuts of a base, by enumeration, 0 of none. Others of a base are those that more is present with."""
-    weights = moebius_of_excess(4)
-    around = {tuple(sorted({*s} - {*base})): value for s, value in values.items() if {*base} <= {*s} and value > 1e-7}
-    near = {c for s in around if len(s) > held for c in s}
-    yield 0.0
-    for size in range(held + 1, d + 1):
-        for columns in combinations(sorted(near) if base else range(d), size):
-            costs = sorted(around.get((c,), 0.0) if base else 1.0 for c in columns)
-            inside = (s for n in range(held + 1, 5) for s in combinations(columns, n) if s in around)
-            yield sum(weights[held, len(s)] * around[s] for s in inside) - sum(costs[: size - held])
-
-
-def test_a_point_that_keeps_all_cuts_may_pass_a_clutter():
-    """Half of two edges and their triangles: an edge more than fits, and only a clutter says so."""
-    subsets = SubsetFamily(4, 3)
-    point = np.zeros(len(subsets))
-    for columns, value in {(0, 1): 1.0, (2, 3): 0.5, (0, 2, 3): 0.5, (1, 2, 3): 0.5}.items():
-        point[subsets.index(columns)] = value
-    for columns in ((0,), (1,), (2,), (3,)):
-        point[subsets.index(columns)] = 1.0
-    for columns in ((0, 2), (0, 3), (1, 2), (1, 3)):
-        point[subsets.index(columns)] = 0.5
-    clutter = Clutter((0, 1), ((2, 3),), (0,))
-    row = Sets(subsets, np.arange(4, len(subsets))).coefficients([clutter])[0]
-    assert row @ point[4:] - clutter.limit == pytest.approx(0.5)
-    assert max(amount for _, amount in passed_clutters(subsets, point, 1e-3, 0)) >= 0.5 - 1e-9
 
 
 # --- bounds ----------------------------------------------------------------------------------------------------
