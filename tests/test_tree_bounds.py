@@ -20,7 +20,7 @@ from isde.tree_solvers import relaxation
 from isde.tree_solvers.cuts import Cut, Sets
 from isde.tree_solvers.descent import ASLEEP, BEYOND, Descent
 from isde.tree_solvers.merging import merged
-from isde.tree_solvers.moebius import gains_of_weights, moebius_weights
+from isde.tree_solvers.moebius import moebius_weights
 from isde.tree_solvers.pricing import Facets
 from isde.tree_solvers.relaxation import Limits, upper_bound
 from isde.tree_solvers.rounding import Growing, climb, rounded
@@ -58,12 +58,6 @@ def test_weights_of_complete_sets_add_up_to_the_score_of_a_tree(d, k, seed, kind
             if score > -inf:
                 total = sum(weights[s] for s in complete_sets(cliques, k))
                 assert total == pytest.approx(score, rel=1e-9, abs=1e-9 * max(1.0, np.abs(gains[gains > -inf]).max()))
-
-
-@given(st.integers(1, 6), st.integers(1, 6), seeds)
-def test_gains_and_weights_are_two_ways_to_say_the_same(d, k, seed):
-    subsets, gains = SubsetFamily(d, k), gains_like("normal", d, k, seed)
-    assert gains_of_weights(subsets, moebius_weights(subsets, gains)) == pytest.approx(gains, abs=1e-9)
 
 
 @given(st.integers(1, 6), st.integers(1, 6), seeds, kinds)

@@ -38,7 +38,7 @@ of that for each column that cliques may have beyond four: the bound of 24 colum
 
 NEAR, ASLEEP = 0.02, 0.001
 """Of a set that is awake, what may be lacking of its weight, in the same weights, or else what the point has of it more
-than. Others wait for the next run: on 50 columns, six of ten sets and half of the time."""
+than. Others wait for the next run: on 50 columns, two of three sets."""
 
 FORGOTTEN, CHEAP = 5, 0.0003
 """A cut that after so many runs of steps has no price, or less than this, in the same weights, is left out: steps that

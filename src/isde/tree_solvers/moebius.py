@@ -40,21 +40,6 @@ def moebius_weights(subsets: SubsetFamily, gains: Floats) -> Floats:
     return weights
 
 
-def gains_of_weights(subsets: SubsetFamily, weights: Floats) -> Floats:
-    """The other way round: for each subset, the sum of the weights of all that it holds.
-
-    >>> gains_of_weights(SubsetFamily(3, 3), np.array([0.0, 0.0, 0.0, 1.0, 0.5, 0.0, 0.5])).tolist()
-    [0.0, 0.0, 0.0, 1.0, 0.5, 0.0, 2.0]
-    """
-    gains = weights.astype(np.float64)
-    for size in range(2, subsets.max_size + 1):
-        here = subsets.of_size(size)
-        for smaller in range(1, size):
-            for chosen in combinations(range(size), smaller):
-                gains[here] += weights[positions_within(subsets, size, chosen)]
-    return gains
-
-
 def positions_within(subsets: SubsetFamily, size: int, chosen: tuple[int, ...]) -> Positions:
     """For each subset of a size, the position of the subset of its members at the places chosen."""
     return _positions_within(subsets.n_columns, subsets.max_size, size, chosen)
